@@ -1,0 +1,1 @@
+//! Supervision, and every actor of a node.

@@ -1,0 +1,1 @@
+//! The native client: producer, consumer and admin.

@@ -1,0 +1,1 @@
+//! Groups, transactions and share groups as state machines; pure.

@@ -1,0 +1,1 @@
+//! The cluster's image and every decision of the controller; pure.

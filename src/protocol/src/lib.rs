@@ -1,0 +1,1 @@
+//! Kafka's messages, record batches, API table and error codes; pure.

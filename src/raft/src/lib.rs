@@ -1,0 +1,1 @@
+//! KRaft consensus on one log, as a state machine; pure.

@@ -1,0 +1,1 @@
+//! What whole-node tests share.
