@@ -7,6 +7,9 @@ use super::codec::{CompressionLevels, compress, decompress};
 use super::validate::{Needs, Refusal, Rules, Validated};
 use super::{BatchBuilder, BatchHeader, Compression, RecordBatch, RecordError, TimestampType};
 
+/// Codec, timestamp type, transactional, control, delete horizon.
+const KNOWN_ATTRIBUTES: i16 = 0x7f;
+
 /// A batch ready for the log: the header to write before the records. Offset and leader epoch are still
 /// to be patched in; the checksum does not cover them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +69,8 @@ fn restamped(
     kind: TimestampType,
     payload: &[u8],
 ) -> BatchHeader {
+    // Bits that no format version gives a meaning go when the attributes are written anew, as in Kafka.
+    header.attributes &= KNOWN_ATTRIBUTES;
     header.set_timestamp_type(kind);
     header.max_timestamp = validated.max_timestamp;
     header.seal(payload);
