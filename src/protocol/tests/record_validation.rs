@@ -12,7 +12,10 @@ const NOW: i64 = 1_760_000_000_000;
 const CODECS: [Compression; 5] =
     [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
 
-fn built(codec: Compression, records: &[(i64, Option<&[u8]>, &[u8])]) -> Vec<u8> {
+/// Timestamp, key and value.
+type Row<'a> = (i64, Option<&'a [u8]>, &'a [u8]);
+
+fn built(codec: Compression, records: &[Row<'_>]) -> Vec<u8> {
     let mut builder = BatchBuilder::new(0).compression(codec, CompressionLevels::default());
     for (timestamp, key, value) in records {
         builder.append(*timestamp, *key, Some(value), &[]);
