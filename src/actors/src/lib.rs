@@ -1,1 +1,3 @@
 //! Supervision, and every actor of a node.
+
+pub mod supervision;
