@@ -1,3 +1,18 @@
 //! Kafka's messages, record batches, API table and error codes; pure.
 
+pub mod api;
+mod error_code;
+pub mod features;
+pub mod header;
+#[cfg(feature = "json")]
+pub mod json;
+#[allow(unused_variables, clippy::all)]
+pub mod messages;
 pub mod records;
+mod uuid;
+pub mod wire;
+
+pub use api::ApiKey;
+pub use bytestring::ByteString;
+pub use error_code::ErrorCode;
+pub use uuid::{Uuid, UuidError};
