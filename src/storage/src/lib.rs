@@ -1,1 +1,38 @@
-//! One partition's log on disk: segments, indexes, producer state, recovery.
+//! One partition's log on disk: segments, indexes, producer state, recovery. All in Kafka's formats.
+//!
+//! A [`Log`] has one owner, who appends and truncates. A [`LogReader`] reads from any thread without asking the owner:
+//! it finds the [`Region`] of a file that answers a fetch. Nothing here is async, and the time comes as an argument.
+
+mod append;
+pub mod checkpoint;
+mod config;
+mod epoch_cache;
+mod error;
+mod files;
+mod flush;
+mod fs;
+mod index;
+mod log;
+mod lookup;
+mod names;
+mod open;
+mod producer;
+mod reader;
+mod recovery;
+mod scan;
+mod segment;
+mod truncate;
+
+pub use append::Appended;
+pub use config::{LogConfig, OpenOptions, RecoveryReport};
+pub use epoch_cache::{EpochCache, EpochEntry};
+pub use error::{AppendError, ReadError, StorageError};
+pub use files::{delete_dir, delete_files};
+pub use flush::FlushHandle;
+pub use fs::Durability;
+pub use index::AbortedTxn;
+pub use log::Log;
+pub use lookup::TimestampOffset;
+pub use names::{DirKind, TopicPartition, parse_partition_dir, partition_dir_name};
+pub use producer::{Origin, ProducerBatch, ProducerEntry};
+pub use reader::{LogReader, Region};
