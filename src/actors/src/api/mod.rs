@@ -1,0 +1,125 @@
+//! One table of what is served where, and one file per API.
+//!
+//! ApiVersions, the version gate and the dispatch all come from [`table`], so
+//! the node never promises a version that it lacks.
+
+mod api_versions;
+mod context;
+mod disabled;
+mod not_yet;
+mod table;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use callboard_protocol::header;
+use callboard_protocol::messages::{Message, Request};
+use callboard_protocol::wire::Reader;
+use callboard_protocol::ApiKey;
+
+pub use context::RequestContext;
+pub use table::{Entry, Service, entry, table};
+
+use crate::net::{CloseReason, ConnectionInfo, FileRegion, Outgoing, QueuePlace};
+use crate::node::Services;
+
+/// The answer to a request on its way.
+pub type Answering = Pin<Box<dyn Future<Output = Reply>>>;
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Reply {
+    /// Send this.
+    Send(Outgoing),
+    /// Send nothing: the request has no answer.
+    Silent,
+    /// Close the connection.
+    Close(CloseReason),
+}
+
+/// What a handler returns: most return the response itself, which turns into this.
+#[derive(Debug)]
+pub enum Answer<R> {
+    /// A response, and the file regions that its records name by index.
+    Response(R, Vec<FileRegion>),
+    /// The request wants no answer.
+    Silent,
+    /// Only closing can tell the client.
+    Close(CloseReason),
+}
+
+impl<R> From<R> for Answer<R> {
+    fn from(response: R) -> Self {
+        Self::Response(response, Vec::new())
+    }
+}
+
+/// Runs a request of type `Q` from its bytes.
+type Begin = fn(Arc<RequestContext>, Reader) -> Answering;
+
+/// Whether a request may begin while others of its connection are under way,
+/// judged by its header alone: only Produce may.
+pub fn may_overlap(frame: &[u8]) -> bool {
+    frame.starts_with(&(ApiKey::Produce as i16).to_be_bytes())
+}
+
+/// Checks a frame's header and begins its request.
+///
+/// # Errors
+/// The header is malformed, or the API or version is not served here: the connection is to be closed.
+pub fn begin(
+    services: &Arc<Services>,
+    connection: &Arc<ConnectionInfo>,
+    frame: Bytes,
+    place: QueuePlace,
+) -> Result<(Arc<RequestContext>, Answering), CloseReason> {
+    let kind = connection.listener.kind;
+    let (api_key, version) = key_and_version(&frame)?;
+    let not_served = CloseReason::NotServed { api_key, version };
+    let Some(entry) = ApiKey::try_from(api_key).ok().and_then(|key| entry(key, kind)) else {
+        return Err(not_served);
+    };
+    let (header, body) =
+        header::decode_request_header(frame).map_err(|error| CloseReason::Request(format!("header: {error}")))?;
+    let context = RequestContext::new(services.clone(), connection.clone(), entry.key, header, place);
+    let context = Arc::new(context);
+    if !entry.serves(version) {
+        if entry.key == ApiKey::ApiVersions {
+            let reply = api_versions::unknown_version(&context);
+            return Ok((context, Box::pin(std::future::ready(reply))));
+        }
+        return Err(not_served);
+    }
+    let answering = (entry.begin)(context.clone(), body);
+    Ok((context, answering))
+}
+
+fn key_and_version(frame: &[u8]) -> Result<(i16, i16), CloseReason> {
+    match frame {
+        [k0, k1, v0, v1, ..] => Ok((i16::from_be_bytes([*k0, *k1]), i16::from_be_bytes([*v0, *v1]))),
+        _ => Err(CloseReason::Request("header: cut short".to_owned())),
+    }
+}
+
+/// Decodes a request's body; bytes after its last field are ignored, as Kafka does.
+fn decode<Q: Request>(body: &mut Reader, version: i16) -> Result<Q, Reply> {
+    Q::decode(body, version).map_err(|error| Reply::Close(CloseReason::Request(format!("{}: {error}", Q::NAME))))
+}
+
+/// Encodes an answer with its header.
+fn finish<Q: Request>(context: &RequestContext, answer: Answer<Q::Response>) -> Reply {
+    match answer {
+        Answer::Silent => Reply::Silent,
+        Answer::Close(reason) => Reply::Close(reason),
+        Answer::Response(response, regions) => encode(context, context.version, &response, regions),
+    }
+}
+
+fn encode<R: Message>(context: &RequestContext, version: i16, response: &R, regions: Vec<FileRegion>) -> Reply {
+    match header::encode_response(context.correlation_id, context.api_key, version, response) {
+        Ok(encoded) => Reply::Send(Outgoing { encoded, regions }),
+        Err(error) => Reply::Close(CloseReason::Answer(format!("{}: {error}", R::NAME))),
+    }
+}
