@@ -1,3 +1,6 @@
 //! Supervision, and every actor of a node.
 
+pub mod api;
+pub mod net;
+pub mod node;
 pub mod supervision;

@@ -4,7 +4,8 @@ use callboard_protocol::ErrorCode;
 use callboard_protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey, SupportedFeatureKey};
 use callboard_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse, Message};
 
-use super::{Reply, RequestContext, encode, table};
+use super::{RequestContext, encode, table};
+use crate::net::Reply;
 
 /// From this version on the client says what software it is.
 const FIRST_WITH_SOFTWARE: i16 = 3;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use callboard_protocol::header::RequestHeader;
 use callboard_protocol::{ApiKey, ByteString};
 
-use crate::net::{ConnectionInfo, QueuePlace};
+use crate::net::{ConnectionInfo, Progress, QueuePlace};
 use crate::node::Services;
 
 /// One request's circumstances.
@@ -31,14 +31,13 @@ impl RequestContext {
     pub(super) fn new(
         services: Arc<Services>,
         connection: Arc<ConnectionInfo>,
-        api_key: ApiKey,
         header: RequestHeader,
         place: QueuePlace,
     ) -> Self {
         Self {
             services,
             connection,
-            api_key,
+            api_key: header.api_key,
             version: header.api_version,
             client_id: header.client_id,
             correlation_id: header.correlation_id,
@@ -54,14 +53,15 @@ impl RequestContext {
         self.leave_queue();
     }
 
-    /// Whether [`Self::submitted`] was called.
-    pub fn is_submitted(&self) -> bool {
-        self.submitted.load(Ordering::Relaxed)
-    }
-
     /// Gives up the place in the node's queue of requests: called by a
     /// request that from now on only waits.
     pub fn leave_queue(&self) {
         drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+impl Progress for RequestContext {
+    fn is_submitted(&self) -> bool {
+        self.submitted.load(Ordering::Relaxed)
     }
 }

@@ -9,8 +9,6 @@ mod disabled;
 mod not_yet;
 mod table;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,22 +20,10 @@ use callboard_protocol::ApiKey;
 pub use context::RequestContext;
 pub use table::{Entry, Service, entry, table};
 
-use crate::net::{CloseReason, ConnectionInfo, FileRegion, Outgoing, QueuePlace};
+use crate::net::{
+    Answering, Begun, CloseReason, ConnectionInfo, Dispatch, FileRegion, Outgoing, QueuePlace, Reply,
+};
 use crate::node::Services;
-
-/// The answer to a request on its way.
-pub type Answering = Pin<Box<dyn Future<Output = Reply>>>;
-
-/// What becomes of a request.
-#[derive(Debug)]
-pub enum Reply {
-    /// Send this.
-    Send(Outgoing),
-    /// Send nothing: the request has no answer.
-    Silent,
-    /// Close the connection.
-    Close(CloseReason),
-}
 
 /// What a handler returns: most return the response itself, which turns into this.
 #[derive(Debug)]
@@ -56,44 +42,50 @@ impl<R> From<R> for Answer<R> {
     }
 }
 
-/// Runs a request of type `Q` from its bytes.
-type Begin = fn(Arc<RequestContext>, Reader) -> Answering;
+/// Runs a request from the bytes after its header.
+type Begin = fn(Arc<RequestContext>, Bytes) -> Answering;
 
-/// Whether a request may begin while others of its connection are under way,
-/// judged by its header alone: only Produce may.
-pub fn may_overlap(frame: &[u8]) -> bool {
-    frame.starts_with(&(ApiKey::Produce as i16).to_be_bytes())
+/// The table at work: what connections ask to answer their requests.
+#[derive(Debug)]
+pub struct Api {
+    services: Arc<Services>,
 }
 
-/// Checks a frame's header and begins its request.
-///
-/// # Errors
-/// The header is malformed, or the API or version is not served here: the connection is to be closed.
-pub fn begin(
-    services: &Arc<Services>,
-    connection: &Arc<ConnectionInfo>,
-    frame: Bytes,
-    place: QueuePlace,
-) -> Result<(Arc<RequestContext>, Answering), CloseReason> {
-    let kind = connection.listener.kind;
-    let (api_key, version) = key_and_version(&frame)?;
-    let not_served = CloseReason::NotServed { api_key, version };
-    let Some(entry) = ApiKey::try_from(api_key).ok().and_then(|key| entry(key, kind)) else {
-        return Err(not_served);
-    };
-    let (header, body) =
-        header::decode_request_header(frame).map_err(|error| CloseReason::Request(format!("header: {error}")))?;
-    let context = RequestContext::new(services.clone(), connection.clone(), entry.key, header, place);
-    let context = Arc::new(context);
-    if !entry.serves(version) {
-        if entry.key == ApiKey::ApiVersions {
-            let reply = api_versions::unknown_version(&context);
-            return Ok((context, Box::pin(std::future::ready(reply))));
-        }
-        return Err(not_served);
+impl Api {
+    /// Handlers over a node's services.
+    pub fn new(services: Arc<Services>) -> Self {
+        Self { services }
     }
-    let answering = (entry.begin)(context.clone(), body);
-    Ok((context, answering))
+}
+
+impl Dispatch for Api {
+    /// Only Produce requests may overlap.
+    fn may_overlap(&self, frame: &[u8]) -> bool {
+        frame.starts_with(&(ApiKey::Produce as i16).to_be_bytes())
+    }
+
+    fn begin(&self, connection: &Arc<ConnectionInfo>, frame: Bytes, place: QueuePlace) -> Result<Begun, CloseReason> {
+        let kind = connection.listener.kind;
+        let (api_key, version) = key_and_version(&frame)?;
+        let not_served = CloseReason::NotServed { api_key, version };
+        let Some(entry) = ApiKey::try_from(api_key).ok().and_then(|key| entry(key, kind)) else {
+            return Err(not_served);
+        };
+        let bad_header = |error| CloseReason::Request(format!("header: {error}"));
+        let (header, mut body) = header::decode_request_header(&frame).map_err(bad_header)?;
+        let body = body.take_rest();
+        let context = RequestContext::new(self.services.clone(), connection.clone(), header, place);
+        let context = Arc::new(context);
+        if entry.serves(version) {
+            let answering = (entry.begin)(context.clone(), body);
+            return Ok(Begun { progress: context, answering });
+        }
+        if entry.key != ApiKey::ApiVersions {
+            return Err(not_served);
+        }
+        let reply = api_versions::unknown_version(&context);
+        Ok(Begun { progress: context, answering: Box::pin(std::future::ready(reply)) })
+    }
 }
 
 fn key_and_version(frame: &[u8]) -> Result<(i16, i16), CloseReason> {
@@ -104,8 +96,8 @@ fn key_and_version(frame: &[u8]) -> Result<(i16, i16), CloseReason> {
 }
 
 /// Decodes a request's body; bytes after its last field are ignored, as Kafka does.
-fn decode<Q: Request>(body: &mut Reader, version: i16) -> Result<Q, Reply> {
-    Q::decode(body, version).map_err(|error| Reply::Close(CloseReason::Request(format!("{}: {error}", Q::NAME))))
+fn decode<Q: Request>(body: &Bytes, version: i16) -> Result<Q, Reply> {
+    Q::decode(&mut Reader::new(body), version).map_err(|error| Reply::Close(CloseReason::Request(format!("{}: {error}", Q::NAME))))
 }
 
 /// Encodes an answer with its header.

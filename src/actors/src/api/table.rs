@@ -4,8 +4,8 @@ use callboard_protocol::ApiKey;
 use callboard_protocol::messages as m;
 use callboard_protocol::messages::Message;
 
-use super::{Answer, Begin, Reply, api_versions, decode, disabled, finish, not_yet};
-use crate::net::ListenerKind;
+use super::{Answer, Begin, api_versions, decode, disabled, finish, not_yet};
+use crate::net::{ListenerKind, Reply};
 
 /// How far an API is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,8 +73,8 @@ macro_rules! entries {
             min_version: m::$request::MIN_VERSION,
             max_version: entries!(@max $request $($max)?),
             listeners: $listeners,
-            begin: |context, mut body| Box::pin(async move {
-                let request: m::$request = match decode(&mut body, context.version) {
+            begin: |context, body| Box::pin(async move {
+                let request: m::$request = match decode(&body, context.version) {
                     Ok(request) => request,
                     Err(close) => return close,
                 };
@@ -90,10 +90,6 @@ macro_rules! entries {
 }
 
 entries! {
-    Produce BROKER Served produce::handle, ProduceRequest;
-    Fetch BOTH Served fetch::handle, FetchRequest;
-    ListOffsets BROKER Served list_offsets::handle, ListOffsetsRequest;
-    Metadata BROKER Served metadata::handle, MetadataRequest;
     OffsetCommit BROKER Refused not_yet::offset_commit, OffsetCommitRequest;
     OffsetFetch BROKER Refused not_yet::offset_fetch, OffsetFetchRequest;
     FindCoordinator BROKER Refused not_yet::find_coordinator, FindCoordinatorRequest;
@@ -105,11 +101,6 @@ entries! {
     ListGroups BROKER Refused not_yet::list_groups, ListGroupsRequest;
     SaslHandshake BOTH Served disabled::sasl_handshake, SaslHandshakeRequest;
     ApiVersions BOTH Served api_versions::handle, ApiVersionsRequest;
-    CreateTopics BOTH Served create_topics::handle, CreateTopicsRequest;
-    DeleteTopics BOTH Served delete_topics::handle, DeleteTopicsRequest;
-    DeleteRecords BROKER Served delete_records::handle, DeleteRecordsRequest;
-    InitProducerId BROKER Served init_producer_id::handle, InitProducerIdRequest up to 5;
-    OffsetForLeaderEpoch BROKER Served offset_for_leader_epoch::handle, OffsetForLeaderEpochRequest;
     AddPartitionsToTxn BROKER Refused not_yet::add_partitions_to_txn, AddPartitionsToTxnRequest;
     AddOffsetsToTxn BROKER Refused not_yet::add_offsets_to_txn, AddOffsetsToTxnRequest;
     EndTxn BROKER Refused not_yet::end_txn, EndTxnRequest;
@@ -118,19 +109,14 @@ entries! {
     DescribeAcls BOTH Served disabled::describe_acls, DescribeAclsRequest;
     CreateAcls BOTH Served disabled::create_acls, CreateAclsRequest;
     DeleteAcls BOTH Served disabled::delete_acls, DeleteAclsRequest;
-    DescribeConfigs BOTH Served describe_configs::handle, DescribeConfigsRequest;
-    AlterConfigs BOTH Served alter_configs::handle, AlterConfigsRequest;
     AlterReplicaLogDirs BROKER Refused not_yet::alter_replica_log_dirs, AlterReplicaLogDirsRequest;
-    DescribeLogDirs BROKER Served describe_log_dirs::handle, DescribeLogDirsRequest;
     SaslAuthenticate BOTH Served disabled::sasl_authenticate, SaslAuthenticateRequest;
-    CreatePartitions BOTH Served create_partitions::handle, CreatePartitionsRequest;
     CreateDelegationToken BOTH Served disabled::create_delegation_token, CreateDelegationTokenRequest;
     RenewDelegationToken BOTH Served disabled::renew_delegation_token, RenewDelegationTokenRequest;
     ExpireDelegationToken BOTH Served disabled::expire_delegation_token, ExpireDelegationTokenRequest;
     DescribeDelegationToken BOTH Served disabled::describe_delegation_token, DescribeDelegationTokenRequest;
     DeleteGroups BROKER Refused not_yet::delete_groups, DeleteGroupsRequest;
     ElectLeaders BOTH Refused not_yet::elect_leaders, ElectLeadersRequest;
-    IncrementalAlterConfigs BOTH Served incremental_alter_configs::handle, IncrementalAlterConfigsRequest;
     AlterPartitionReassignments BOTH Refused not_yet::alter_partition_reassignments, AlterPartitionReassignmentsRequest;
     ListPartitionReassignments BOTH Refused not_yet::list_partition_reassignments, ListPartitionReassignmentsRequest;
     OffsetDelete BROKER Refused not_yet::offset_delete, OffsetDeleteRequest;
@@ -138,10 +124,6 @@ entries! {
     AlterClientQuotas BOTH Refused not_yet::alter_client_quotas, AlterClientQuotasRequest;
     DescribeUserScramCredentials BOTH Refused not_yet::describe_user_scram_credentials, DescribeUserScramCredentialsRequest;
     AlterUserScramCredentials BOTH Refused not_yet::alter_user_scram_credentials, AlterUserScramCredentialsRequest;
-    DescribeQuorum BOTH Served describe_quorum::handle, DescribeQuorumRequest;
-    UpdateFeatures BOTH Served update_features::handle, UpdateFeaturesRequest;
-    DescribeCluster BOTH Served describe_cluster::handle, DescribeClusterRequest;
-    DescribeProducers BROKER Served describe_producers::handle, DescribeProducersRequest;
     UnregisterBroker BOTH Refused not_yet::unregister_broker, UnregisterBrokerRequest;
     DescribeTransactions BROKER Refused not_yet::describe_transactions, DescribeTransactionsRequest;
     ListTransactions BROKER Refused not_yet::list_transactions, ListTransactionsRequest;
@@ -149,8 +131,6 @@ entries! {
     ConsumerGroupDescribe BROKER Refused not_yet::consumer_group_describe, ConsumerGroupDescribeRequest;
     GetTelemetrySubscriptions BROKER Refused not_yet::get_telemetry_subscriptions, GetTelemetrySubscriptionsRequest;
     PushTelemetry BROKER Refused not_yet::push_telemetry, PushTelemetryRequest;
-    ListConfigResources BROKER Served list_config_resources::handle, ListConfigResourcesRequest;
-    DescribeTopicPartitions BROKER Served describe_topic_partitions::handle, DescribeTopicPartitionsRequest;
     ShareGroupHeartbeat BROKER Refused not_yet::share_group_heartbeat, ShareGroupHeartbeatRequest;
     ShareGroupDescribe BROKER Refused not_yet::share_group_describe, ShareGroupDescribeRequest;
     ShareFetch BROKER Refused not_yet::share_fetch, ShareFetchRequest;

@@ -20,9 +20,7 @@ use tokio::time::{Instant, Sleep};
 use super::frame::FrameReader;
 use super::limits::{QueuePlace, RequestQueue};
 use super::outbox::Outbox;
-use super::{CloseReason, ConnectionInfo};
-use crate::api::{self, Reply, RequestContext};
-use crate::node::Services;
+use super::{Answering, Begun, CloseReason, ConnectionInfo, Dispatch, Progress, Reply};
 
 /// The most requests of one connection that are under way at once.
 const MAX_IN_FLIGHT: usize = 32;
@@ -35,13 +33,13 @@ const STEPS_PER_TURN: usize = 16;
 
 /// A request under way.
 struct Slot {
-    context: Arc<RequestContext>,
+    progress: Arc<dyn Progress>,
     size_bytes: usize,
     state: SlotState,
 }
 
 enum SlotState {
-    Running(api::Answering),
+    Running(Answering),
     Done(Reply),
 }
 
@@ -51,7 +49,7 @@ type Entering = Pin<Box<dyn Future<Output = QueuePlace> + Send>>;
 pub(super) struct Connection {
     stream: TcpStream,
     info: Arc<ConnectionInfo>,
-    services: Arc<Services>,
+    dispatch: Arc<dyn Dispatch>,
     queue: Arc<RequestQueue>,
     reader: FrameReader,
     outbox: Outbox,
@@ -69,15 +67,15 @@ pub(super) struct Connection {
 
 impl Connection {
     /// A connection just accepted.
-    pub(super) fn new(stream: TcpStream, info: Arc<ConnectionInfo>, services: Arc<Services>, limits: &ConnectionBounds) -> Self {
+    pub(super) fn new(stream: TcpStream, info: Arc<ConnectionInfo>, dispatch: Arc<dyn Dispatch>, bounds: &ConnectionBounds) -> Self {
         let now = Instant::now();
-        let idle = limits.max_idle.unwrap_or(Duration::from_secs(86_400));
+        let idle = bounds.max_idle.unwrap_or(Duration::from_secs(86_400));
         Self {
             stream,
             info,
-            services,
-            queue: limits.queue.clone(),
-            reader: FrameReader::new(limits.max_request_bytes),
+            dispatch,
+            queue: bounds.queue.clone(),
+            reader: FrameReader::new(bounds.max_request_bytes),
             outbox: Outbox::default(),
             slots: VecDeque::new(),
             in_flight_bytes: 0,
@@ -85,7 +83,7 @@ impl Connection {
             held: None,
             ended: false,
             idle: Box::pin(tokio::time::sleep_until(now + idle)),
-            max_idle: limits.max_idle,
+            max_idle: bounds.max_idle,
             last_active: now,
         }
     }
@@ -179,8 +177,8 @@ impl Connection {
         match self.slots.back() {
             None => true,
             Some(last) => {
-                api::may_overlap(frame)
-                    && (matches!(last.state, SlotState::Done(_)) || last.context.is_submitted())
+                self.dispatch.may_overlap(frame)
+                    && (matches!(last.state, SlotState::Done(_)) || last.progress.is_submitted())
             }
         }
     }
@@ -210,13 +208,13 @@ impl Connection {
 
     fn start(&mut self, frame: Bytes, place: QueuePlace, cx: &mut Context<'_>) -> Result<(), CloseReason> {
         let size_bytes = frame.len();
-        let (context, mut future) = api::begin(&self.services, &self.info, frame, place)?;
+        let Begun { progress, answering: mut future } = self.dispatch.begin(&self.info, frame, place)?;
         let state = match future.as_mut().poll(cx) {
             Poll::Ready(reply) => SlotState::Done(reply),
             Poll::Pending => SlotState::Running(future),
         };
         self.in_flight_bytes += size_bytes;
-        self.slots.push_back(Slot { context, size_bytes, state });
+        self.slots.push_back(Slot { progress, size_bytes, state });
         Ok(())
     }
 

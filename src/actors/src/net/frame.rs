@@ -114,13 +114,9 @@ impl FrameReader {
         }
     }
 
-    /// Whether part of a frame has come.
-    pub fn is_amid_frame(&self) -> bool {
-        !self.buffer.is_empty()
-    }
-
     /// The memory held for frames not yet whole, in bytes.
-    pub fn held_bytes(&self) -> usize {
+    #[cfg(test)]
+    fn held_bytes(&self) -> usize {
         self.buffer.capacity()
     }
 }
@@ -140,7 +136,6 @@ mod tests {
         let mut reader = FrameReader::new(100);
         put(&mut reader, &[0, 0, 0, 2, 7]);
         assert_eq!(reader.next_frame(), Ok(None));
-        assert!(reader.is_amid_frame());
         put(&mut reader, &[8, 0, 0, 0, 0, 0, 0, 0, 1, 9]);
         assert_eq!(reader.next_frame(), Ok(Some(Bytes::from_static(&[7, 8]))));
         assert_eq!(reader.next_frame(), Ok(Some(Bytes::new())));

@@ -11,8 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::connection::Connection;
 use super::limits::{Admittance, ConnectionLimits, ConnectionTicket};
-use super::{CloseReason, ConnectionBounds, ConnectionInfo, ListenerInfo};
-use crate::node::Services;
+use super::{CloseReason, ConnectionBounds, ConnectionInfo, Dispatch, ListenerInfo};
 
 /// How long accepting rests after an error such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -108,7 +107,7 @@ fn open(address: SocketAddr, backlog: i32) -> io::Result<std::net::TcpListener> 
 /// The socket cannot be used by this runtime.
 pub async fn serve(
     listener: BoundListener,
-    services: Arc<Services>,
+    dispatch: Arc<dyn Dispatch>,
     limits: Arc<ConnectionLimits>,
     bounds: ConnectionBounds,
     spawn: impl Fn(PendingConnection),
@@ -135,7 +134,7 @@ pub async fn serve(
         spawn(PendingConnection {
             stream,
             info,
-            services: services.clone(),
+            dispatch: dispatch.clone(),
             bounds: bounds.clone(),
             ticket,
         });
@@ -169,7 +168,7 @@ pub struct PendingConnection {
     stream: std::net::TcpStream,
     /// What is known of it.
     pub info: Arc<ConnectionInfo>,
-    services: Arc<Services>,
+    dispatch: Arc<dyn Dispatch>,
     bounds: ConnectionBounds,
     ticket: ConnectionTicket,
 }
@@ -186,9 +185,9 @@ impl PendingConnection {
     }
 
     async fn run(self) -> io::Result<CloseReason> {
-        let Self { stream, info, services, bounds, ticket: _ticket } = self;
+        let Self { stream, info, dispatch, bounds, ticket: _ticket } = self;
         let stream = TcpStream::from_std(stream)?;
         stream.set_nodelay(true)?;
-        Ok(Connection::new(stream, info, services, &bounds).serve().await)
+        Ok(Connection::new(stream, info, dispatch, &bounds).serve().await)
     }
 }

@@ -1,10 +1,13 @@
 //! The edge: listeners, and the connections that come in through them.
 
 mod connection;
+mod dispatch;
 mod frame;
 mod limits;
 mod listener;
 mod outbox;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,9 +16,10 @@ use std::sync::{Arc, OnceLock};
 use callboard_protocol::ByteString;
 
 pub use connection::ConnectionBounds;
+pub use dispatch::{Answering, Begun, Dispatch, Progress, Reply};
 pub use frame::FrameError;
 pub use limits::{Admittance, ConnectionLimits, QueuePlace, RequestQueue};
-pub use listener::{BoundListener, ListenError, bind, serve};
+pub use listener::{BoundListener, ListenError, PendingConnection, bind, serve};
 pub use outbox::{FileRegion, Outgoing};
 
 /// Which APIs a listener serves.

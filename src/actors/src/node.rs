@@ -1,0 +1,44 @@
+//! A node: its tree of actors, and what it offers the handlers of requests.
+
+use std::fmt;
+use std::sync::Arc;
+
+use callboard_metadata::config::BrokerConfig;
+
+use crate::supervision::Clock;
+
+/// What a node offers the handlers of requests.
+pub struct Services {
+    /// The settings it runs with.
+    pub config: Arc<BrokerConfig>,
+    /// The cluster it belongs to.
+    pub cluster_id: String,
+    /// `node.id`.
+    pub node_id: i32,
+    /// Its clock.
+    pub clock: Clock,
+}
+
+impl fmt::Debug for Services {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Services").field("node_id", &self.node_id).finish_non_exhaustive()
+    }
+}
+
+/// The features of a cluster.
+#[derive(Debug, Clone, Default)]
+pub struct Features {
+    /// Those this build knows: name, lowest and highest level.
+    pub supported: Vec<(&'static str, i16, i16)>,
+    /// Those the cluster has agreed on: name and level.
+    pub finalized: Vec<(String, i16)>,
+    /// The offset up to which the metadata log says so; -1 before any is known.
+    pub finalized_epoch: i64,
+}
+
+impl Services {
+    /// The features supported and agreed on.
+    pub fn features(&self) -> Features {
+        Features { finalized_epoch: -1, ..Features::default() }
+    }
+}
