@@ -1,7 +1,9 @@
 //! ApiVersions: what this listener serves, and the cluster's features.
 
 use callboard_protocol::ErrorCode;
-use callboard_protocol::messages::api_versions_response::{ApiVersion, FinalizedFeatureKey, SupportedFeatureKey};
+use callboard_protocol::messages::api_versions_response::{
+    ApiVersion, FinalizedFeatureKey, SupportedFeatureKey,
+};
 use callboard_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse, Message};
 
 use super::{RequestContext, encode, table};
@@ -31,7 +33,8 @@ pub async fn handle(cx: &RequestContext, request: ApiVersionsRequest, version: i
         })
         .collect();
     let features = cx.services.features();
-    let supported = features.supported.iter().filter(|(_, lowest, _)| version > LAST_WITHOUT_LEVEL_0 || *lowest > 0);
+    let supported =
+        features.supported.iter().filter(|(_, lowest, _)| version > LAST_WITHOUT_LEVEL_0 || *lowest > 0);
     ApiVersionsResponse {
         api_keys,
         supported_features: supported
@@ -59,7 +62,8 @@ pub async fn handle(cx: &RequestContext, request: ApiVersionsRequest, version: i
 
 fn refusal(cx: &RequestContext, request: &ApiVersionsRequest, version: i16) -> Option<ErrorCode> {
     if version >= FIRST_WITH_SOFTWARE
-        && !(is_software_name(&request.client_software_name) && is_software_name(&request.client_software_version))
+        && !(is_software_name(&request.client_software_name)
+            && is_software_name(&request.client_software_version))
     {
         return Some(ErrorCode::InvalidRequest);
     }
@@ -78,7 +82,8 @@ fn refusal(cx: &RequestContext, request: &ApiVersionsRequest, version: i16) -> O
 /// Letters, digits, dots and dashes, with a letter or digit at both ends.
 fn is_software_name(name: &str) -> bool {
     let bytes = name.as_bytes();
-    let ends = bytes.first().is_some_and(u8::is_ascii_alphanumeric) && bytes.last().is_some_and(u8::is_ascii_alphanumeric);
+    let ends = bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.last().is_some_and(u8::is_ascii_alphanumeric);
     ends && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))
 }
 

@@ -5,10 +5,10 @@ use callboard_protocol::messages::create_acls_response::AclCreationResult;
 use callboard_protocol::messages::delete_acls_response::DeleteAclsFilterResult;
 use callboard_protocol::messages::{
     CreateAclsRequest, CreateAclsResponse, CreateDelegationTokenRequest, CreateDelegationTokenResponse,
-    DeleteAclsRequest, DeleteAclsResponse, DescribeAclsRequest, DescribeAclsResponse, DescribeDelegationTokenRequest,
-    DescribeDelegationTokenResponse, ExpireDelegationTokenRequest, ExpireDelegationTokenResponse,
-    RenewDelegationTokenRequest, RenewDelegationTokenResponse, SaslAuthenticateRequest, SaslAuthenticateResponse,
-    SaslHandshakeRequest, SaslHandshakeResponse,
+    DeleteAclsRequest, DeleteAclsResponse, DescribeAclsRequest, DescribeAclsResponse,
+    DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse, RenewDelegationTokenRequest, RenewDelegationTokenResponse,
+    SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
 };
 use callboard_protocol::{ByteString, ErrorCode};
 
@@ -20,14 +20,15 @@ const TOKEN_NOT_ALLOWED: i16 = ErrorCode::DelegationTokenRequestNotAllowed as i1
 
 /// A plaintext listener has no SASL mechanism.
 pub async fn sasl_handshake(_: &RequestContext, _: SaslHandshakeRequest, _: i16) -> SaslHandshakeResponse {
-    SaslHandshakeResponse {
-        error_code: ErrorCode::IllegalSaslState as i16,
-        ..Default::default()
-    }
+    SaslHandshakeResponse { error_code: ErrorCode::IllegalSaslState as i16, ..Default::default() }
 }
 
 /// Nor can anyone authenticate on it.
-pub async fn sasl_authenticate(_: &RequestContext, _: SaslAuthenticateRequest, _: i16) -> SaslAuthenticateResponse {
+pub async fn sasl_authenticate(
+    _: &RequestContext,
+    _: SaslAuthenticateRequest,
+    _: i16,
+) -> SaslAuthenticateResponse {
     SaslAuthenticateResponse {
         error_code: ErrorCode::IllegalSaslState as i16,
         error_message: Some(ByteString::from_static(
@@ -53,10 +54,7 @@ pub async fn create_acls(_: &RequestContext, request: CreateAclsRequest, _: i16)
         error_message: Some(ByteString::from_static(NO_AUTHORIZER)),
         ..Default::default()
     };
-    CreateAclsResponse {
-        results: request.creations.into_iter().map(refuse).collect(),
-        ..Default::default()
-    }
+    CreateAclsResponse { results: request.creations.into_iter().map(refuse).collect(), ..Default::default() }
 }
 
 /// One refusal a filter.

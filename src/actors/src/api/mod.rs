@@ -12,10 +12,10 @@ mod table;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use callboard_protocol::ApiKey;
 use callboard_protocol::header;
 use callboard_protocol::messages::{Message, Request};
 use callboard_protocol::wire::Reader;
-use callboard_protocol::ApiKey;
 
 pub use context::RequestContext;
 pub use table::{Entry, Service, entry, table};
@@ -64,7 +64,12 @@ impl Dispatch for Api {
         frame.starts_with(&(ApiKey::Produce as i16).to_be_bytes())
     }
 
-    fn begin(&self, connection: &Arc<ConnectionInfo>, frame: Bytes, place: QueuePlace) -> Result<Begun, CloseReason> {
+    fn begin(
+        &self,
+        connection: &Arc<ConnectionInfo>,
+        frame: Bytes,
+        place: QueuePlace,
+    ) -> Result<Begun, CloseReason> {
         let kind = connection.listener.kind;
         let (api_key, version) = key_and_version(&frame)?;
         let not_served = CloseReason::NotServed { api_key, version };
@@ -97,7 +102,8 @@ fn key_and_version(frame: &[u8]) -> Result<(i16, i16), CloseReason> {
 
 /// Decodes a request's body; bytes after its last field are ignored, as Kafka does.
 fn decode<Q: Request>(body: &Bytes, version: i16) -> Result<Q, Reply> {
-    Q::decode(&mut Reader::new(body), version).map_err(|error| Reply::Close(CloseReason::Request(format!("{}: {error}", Q::NAME))))
+    Q::decode(&mut Reader::new(body), version)
+        .map_err(|error| Reply::Close(CloseReason::Request(format!("{}: {error}", Q::NAME))))
 }
 
 /// Encodes an answer with its header.
@@ -109,7 +115,12 @@ fn finish<Q: Request>(context: &RequestContext, answer: Answer<Q::Response>) -> 
     }
 }
 
-fn encode<R: Message>(context: &RequestContext, version: i16, response: &R, regions: Vec<FileRegion>) -> Reply {
+fn encode<R: Message>(
+    context: &RequestContext,
+    version: i16,
+    response: &R,
+    regions: Vec<FileRegion>,
+) -> Reply {
     match header::encode_response(context.correlation_id, context.api_key, version, response) {
         Ok(encoded) => Reply::Send(Outgoing { encoded, regions }),
         Err(error) => Reply::Close(CloseReason::Answer(format!("{}: {error}", R::NAME))),

@@ -67,7 +67,12 @@ pub(super) struct Connection {
 
 impl Connection {
     /// A connection just accepted.
-    pub(super) fn new(stream: TcpStream, info: Arc<ConnectionInfo>, dispatch: Arc<dyn Dispatch>, bounds: &ConnectionBounds) -> Self {
+    pub(super) fn new(
+        stream: TcpStream,
+        info: Arc<ConnectionInfo>,
+        dispatch: Arc<dyn Dispatch>,
+        bounds: &ConnectionBounds,
+    ) -> Self {
         let now = Instant::now();
         let idle = bounds.max_idle.unwrap_or(Duration::from_secs(86_400));
         Self {

@@ -46,5 +46,10 @@ pub trait Dispatch: Debug + Send + Sync {
     ///
     /// # Errors
     /// The request cannot be answered: the connection is to be closed.
-    fn begin(&self, connection: &Arc<ConnectionInfo>, frame: Bytes, place: QueuePlace) -> Result<Begun, CloseReason>;
+    fn begin(
+        &self,
+        connection: &Arc<ConnectionInfo>,
+        frame: Bytes,
+        place: QueuePlace,
+    ) -> Result<Begun, CloseReason>;
 }

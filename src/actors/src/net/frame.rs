@@ -41,12 +41,7 @@ pub struct FrameReader {
 impl FrameReader {
     /// A reader of frames of at most `limit_bytes`.
     pub fn new(limit_bytes: usize) -> Self {
-        Self {
-            buffer: BytesMut::new(),
-            limit_bytes,
-            next_read_bytes: SMALL_READ_BYTES,
-            asked_bytes: 0,
-        }
+        Self { buffer: BytesMut::new(), limit_bytes, next_read_bytes: SMALL_READ_BYTES, asked_bytes: 0 }
     }
 
     /// The buffer to read into, with room for at least one byte.
@@ -94,10 +89,7 @@ impl FrameReader {
         };
         let length = usize::try_from(claimed).map_err(|_| FrameError::Negative(claimed))?;
         if length > self.limit_bytes {
-            return Err(FrameError::TooLarge {
-                claimed: length,
-                limit: self.limit_bytes,
-            });
+            return Err(FrameError::TooLarge { claimed: length, limit: self.limit_bytes });
         }
         if self.buffer.len() - 4 < length {
             return Ok(None);
@@ -158,10 +150,7 @@ mod tests {
         let mut reader = FrameReader::new(1000);
         put(&mut reader, &1001_i32.to_be_bytes());
         let held = reader.held_bytes();
-        assert_eq!(
-            reader.next_frame(),
-            Err(FrameError::TooLarge { claimed: 1001, limit: 1000 })
-        );
+        assert_eq!(reader.next_frame(), Err(FrameError::TooLarge { claimed: 1001, limit: 1000 }));
         assert_eq!(reader.held_bytes(), held);
         let mut reader = FrameReader::new(1000);
         put(&mut reader, &(-1_i32).to_be_bytes());

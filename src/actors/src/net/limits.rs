@@ -37,13 +37,7 @@ pub enum Admittance {
 impl ConnectionLimits {
     /// No connection yet, and these limits.
     pub fn new(most: usize, most_per_ip: usize, overrides: BTreeMap<IpAddr, usize>) -> Arc<Self> {
-        Arc::new(Self {
-            most,
-            most_per_ip,
-            overrides,
-            open: Mutex::default(),
-            closed: Notify::new(),
-        })
+        Arc::new(Self { most, most_per_ip, overrides, open: Mutex::default(), closed: Notify::new() })
     }
 
     /// Counts a connection from `address`, if there may be one more.
@@ -59,10 +53,7 @@ impl ConnectionLimits {
         }
         open.by_ip.insert(address, from_address + 1);
         open.total += 1;
-        Admittance::Admitted(ConnectionTicket {
-            limits: self.clone(),
-            address,
-        })
+        Admittance::Admitted(ConnectionTicket { limits: self.clone(), address })
     }
 
     /// How many connections are open.
@@ -126,10 +117,7 @@ impl RequestQueue {
             let permits = (units as usize).min(Semaphore::MAX_PERMITS);
             (Arc::new(Semaphore::new(permits)), units)
         });
-        Self {
-            requests: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))),
-            kibibytes,
-        }
+        Self { requests: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))), kibibytes }
     }
 
     /// A place for a request of `size_bytes`, if there is one now.

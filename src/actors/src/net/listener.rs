@@ -62,16 +62,9 @@ pub struct BoundListener {
 pub fn bind(info: ListenerInfo, host: &str, port: u16, backlog: i32) -> Result<BoundListener, ListenError> {
     let address = resolve(&info.name, host, port)?;
     let bound = open(address, backlog).and_then(|socket| Ok((socket.local_addr()?, socket)));
-    let (address, socket) = bound.map_err(|source| ListenError::Bind {
-        name: info.name.clone(),
-        address,
-        source,
-    })?;
-    Ok(BoundListener {
-        info: Arc::new(info),
-        address,
-        socket,
-    })
+    let (address, socket) =
+        bound.map_err(|source| ListenError::Bind { name: info.name.clone(), address, source })?;
+    Ok(BoundListener { info: Arc::new(info), address, socket })
 }
 
 fn resolve(name: &str, host: &str, port: u16) -> Result<SocketAddr, ListenError> {
@@ -79,12 +72,7 @@ fn resolve(name: &str, host: &str, port: u16) -> Result<SocketAddr, ListenError>
         return Ok(SocketAddr::from(([0, 0, 0, 0], port)));
     }
     let host_only = host.trim_start_matches('[').trim_end_matches(']');
-    let failed = |source| ListenError::Resolve {
-        name: name.to_owned(),
-        host: host.to_owned(),
-        port,
-        source,
-    };
+    let failed = |source| ListenError::Resolve { name: name.to_owned(), host: host.to_owned(), port, source };
     let mut addresses: Vec<_> = (host_only, port).to_socket_addrs().map_err(failed)?.collect();
     // A name such as localhost stands for both families; clients try IPv4 first.
     addresses.sort_by_key(SocketAddr::is_ipv6);
@@ -131,18 +119,16 @@ pub async fn serve(
         });
         // Registered anew on the shard that serves it.
         let Ok(stream) = stream.into_std() else { continue };
-        spawn(PendingConnection {
-            stream,
-            info,
-            dispatch: dispatch.clone(),
-            bounds: bounds.clone(),
-            ticket,
-        });
+        spawn(PendingConnection { stream, info, dispatch: dispatch.clone(), bounds: bounds.clone(), ticket });
     }
 }
 
 /// Counts the connection; at `max.connections` no other is accepted until one closes.
-async fn admit(limits: &Arc<ConnectionLimits>, peer: SocketAddr, listener: &ListenerInfo) -> Option<ConnectionTicket> {
+async fn admit(
+    limits: &Arc<ConnectionLimits>,
+    peer: SocketAddr,
+    listener: &ListenerInfo,
+) -> Option<ConnectionTicket> {
     let mut told = false;
     loop {
         match limits.admit(peer.ip()) {

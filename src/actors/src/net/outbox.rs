@@ -84,7 +84,8 @@ impl Outbox {
                 Payload::External { token, size_bytes } => {
                     let region = usize::try_from(token).ok().and_then(|token| regions.get(token));
                     let region = region.filter(|region| region.size_bytes == size_bytes);
-                    let region = region.ok_or_else(|| io::Error::other("a response names a region it does not carry"))?;
+                    let region = region
+                        .ok_or_else(|| io::Error::other("a response names a region it does not carry"))?;
                     self.push_region(region.clone())?;
                 }
             }
@@ -242,14 +243,8 @@ mod tests {
         let mut got = Vec::new();
         let (_, read) = tokio::join!(send, client.read_to_end(&mut got));
         read.expect("all bytes");
-        let wanted = [
-            b"head",
-            &content[16..16 + large as usize],
-            b"<bytes>middle",
-            &content[3..13],
-            b"end",
-        ]
-        .concat();
+        let wanted =
+            [b"head", &content[16..16 + large as usize], b"<bytes>middle", &content[3..13], b"end"].concat();
         assert!(got == wanted, "{} bytes came, {} were sent", got.len(), wanted.len());
     }
 

@@ -9,8 +9,9 @@ use callboard_protocol::messages::alter_replica_log_dirs_response::{
 use callboard_protocol::messages::alter_user_scram_credentials_response::AlterUserScramCredentialsResult;
 use callboard_protocol::messages::elect_leaders_response::{PartitionResult, ReplicaElectionResult};
 use callboard_protocol::messages::{
-    AlterClientQuotasRequest, AlterClientQuotasResponse, AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse,
-    AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse, ElectLeadersRequest, ElectLeadersResponse,
+    AlterClientQuotasRequest, AlterClientQuotasResponse, AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse, AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse,
+    ElectLeadersRequest, ElectLeadersResponse,
 };
 
 use super::super::RequestContext;
@@ -33,7 +34,11 @@ refuse_at_top! {
 }
 
 /// Leaders are not elected on request yet.
-pub async fn elect_leaders(_: &RequestContext, request: ElectLeadersRequest, version: i16) -> ElectLeadersResponse {
+pub async fn elect_leaders(
+    _: &RequestContext,
+    request: ElectLeadersRequest,
+    version: i16,
+) -> ElectLeadersResponse {
     if version >= FIRST_ELECT_WITH_ERROR {
         return ElectLeadersResponse { error_code: CODE, ..Default::default() };
     }
@@ -43,11 +48,12 @@ pub async fn elect_leaders(_: &RequestContext, request: ElectLeadersRequest, ver
         error_message: message(),
         ..Default::default()
     };
-    let topics = request.topic_partitions.unwrap_or_default().into_iter().map(|topic| ReplicaElectionResult {
-        topic: topic.topic,
-        partition_result: topic.partitions.iter().map(partition).collect(),
-        ..Default::default()
-    });
+    let topics =
+        request.topic_partitions.unwrap_or_default().into_iter().map(|topic| ReplicaElectionResult {
+            topic: topic.topic,
+            partition_result: topic.partitions.iter().map(partition).collect(),
+            ..Default::default()
+        });
     ElectLeadersResponse { replica_election_results: topics.collect(), ..Default::default() }
 }
 
@@ -75,7 +81,11 @@ pub async fn alter_replica_log_dirs(
 }
 
 /// No quotas yet.
-pub async fn alter_client_quotas(_: &RequestContext, request: AlterClientQuotasRequest, _: i16) -> AlterClientQuotasResponse {
+pub async fn alter_client_quotas(
+    _: &RequestContext,
+    request: AlterClientQuotasRequest,
+    _: i16,
+) -> AlterClientQuotasResponse {
     let entries = request.entries.into_iter().map(|entry| EntryData {
         error_code: CODE,
         error_message: message(),
@@ -107,5 +117,8 @@ pub async fn alter_user_scram_credentials(
         error_message: message(),
         ..Default::default()
     };
-    AlterUserScramCredentialsResponse { results: deleted.chain(changed).map(refuse).collect(), ..Default::default() }
+    AlterUserScramCredentialsResponse {
+        results: deleted.chain(changed).map(refuse).collect(),
+        ..Default::default()
+    }
 }

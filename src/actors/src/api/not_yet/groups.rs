@@ -19,7 +19,11 @@ const FIRST_FETCH_WITH_ERROR: i16 = 2;
 const FIRST_BATCHED_FETCH: i16 = 8;
 
 /// No coordinator of any kind yet.
-pub async fn find_coordinator(_: &RequestContext, request: FindCoordinatorRequest, version: i16) -> FindCoordinatorResponse {
+pub async fn find_coordinator(
+    _: &RequestContext,
+    request: FindCoordinatorRequest,
+    version: i16,
+) -> FindCoordinatorResponse {
     let mut response = FindCoordinatorResponse { node_id: -1, port: -1, ..Default::default() };
     if version < FIRST_BATCHED_FIND {
         response.error_code = CODE;
@@ -39,7 +43,11 @@ pub async fn find_coordinator(_: &RequestContext, request: FindCoordinatorReques
 }
 
 /// No group has offsets yet.
-pub async fn offset_fetch(_: &RequestContext, request: OffsetFetchRequest, version: i16) -> OffsetFetchResponse {
+pub async fn offset_fetch(
+    _: &RequestContext,
+    request: OffsetFetchRequest,
+    version: i16,
+) -> OffsetFetchResponse {
     if version >= FIRST_BATCHED_FETCH {
         let refuse = |group_id| OffsetFetchResponseGroup { group_id, error_code: CODE, ..Default::default() };
         let groups = request.groups.into_iter().map(|group| refuse(group.group_id));

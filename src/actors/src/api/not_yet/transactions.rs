@@ -39,7 +39,11 @@ pub async fn add_partitions_to_txn(
 }
 
 /// No markers are written yet.
-pub async fn write_txn_markers(_: &RequestContext, request: WriteTxnMarkersRequest, _: i16) -> WriteTxnMarkersResponse {
+pub async fn write_txn_markers(
+    _: &RequestContext,
+    request: WriteTxnMarkersRequest,
+    _: i16,
+) -> WriteTxnMarkersResponse {
     let partition = |index: &i32| WritableTxnMarkerPartitionResult {
         partition_index: *index,
         error_code: CODE,
