@@ -2,7 +2,7 @@
 
 use crate::emit::{Code, Context, both, differs};
 use crate::names::snake;
-use crate::schema::{Field, Type, When};
+use crate::schema::{Field, Type, Versions, When};
 
 /// `fn write` of one struct.
 pub fn emit(code: &mut Code, fields: &[Field], context: Context) {
@@ -19,7 +19,7 @@ pub fn emit(code: &mut Code, fields: &[Field], context: Context) {
                 code.line("}");
             }
         }
-        refuse_absent(code, field, &when);
+        refuse_absent(code, field, field.versions, context);
     }
     tagged(code, fields, context);
     code.line("Ok(())");
@@ -27,13 +27,13 @@ pub fn emit(code: &mut Code, fields: &[Field], context: Context) {
 }
 
 /// A field that can't be ignored must have its default where the version lacks it.
-pub fn refuse_absent(code: &mut Code, field: &Field, when: &When) {
-    let differs = differs(field, &place(field));
-    let condition = match when {
-        _ if field.ignorable => return,
-        When::Always => return,
-        When::Never => differs,
-        When::If(condition) => format!("!({condition}) && ({differs})"),
+pub fn refuse_absent(code: &mut Code, field: &Field, versions: Versions, context: Context) {
+    if field.ignorable {
+        return;
+    }
+    let condition = match versions.outside(context.versions) {
+        When::Never => return,
+        lacks => both(&lacks, &differs(field, &place(field))),
     };
     code.line(format!("if {condition} {{"));
     code.line(format!("return Err(EncodeError::absent({:?}, version));", field.name));
@@ -44,7 +44,7 @@ fn tagged(code: &mut Code, fields: &[Field], context: Context) {
     let mut known: Vec<&Field> = fields.iter().filter(|f| f.tag.is_some()).collect();
     known.sort_by_key(|f| f.tag);
     for field in &known {
-        refuse_absent(code, field, &field.tagged.within(context.versions));
+        refuse_absent(code, field, field.tagged, context);
     }
     let when = context.when_flexible();
     if when == When::Never {
@@ -81,6 +81,8 @@ fn tagged(code: &mut Code, fields: &[Field], context: Context) {
         code.line("w.end_tagged_fields(unknown)?;");
     }
     if let When::If(_) = when {
+        code.line("} else if !self.unknown_tagged_fields.is_empty() {");
+        code.line("return Err(EncodeError::absent(\"unknown tagged fields\", version));");
         code.line("}");
     }
 }
@@ -121,7 +123,7 @@ fn write_value(field: &Field, context: Context, place: &str, nullable: bool) -> 
             format!("w.nullable_tagged_structure({place}, version)?;")
         }
         Type::Struct(_) if nullable => format!("w.nullable_structure({place}, version)?;"),
-        Type::Struct(_) => format!("({place}).write(w, version)?;"),
+        Type::Struct(_) => format!("{}.write(w, version)?;", place.trim_start_matches('&')),
         Type::Array(element) if matches!(**element, Type::Struct(_)) => {
             format!("w.{prefix}structures({place}, version, {flexible})?;")
         }

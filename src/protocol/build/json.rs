@@ -30,7 +30,7 @@ pub fn emit(code: &mut Code, name: &str, fields: &[Field], context: Context) {
         if condition.is_some() {
             code.line("}");
         }
-        refuse_absent(code, field, &when);
+        refuse_absent(code, field, field.versions, context);
     }
     code.line("Ok(Value::Object(object))");
     code.line("}");

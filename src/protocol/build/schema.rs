@@ -49,6 +49,19 @@ impl Versions {
             (true, true) => When::If(format!("({}..={}).contains(&version)", both.lo, both.hi)),
         }
     }
+
+    /// When this range does not hold, for a `version` known to lie within `context`.
+    pub fn outside(self, context: Versions) -> When {
+        let both = self.and(context);
+        match self.within(context) {
+            When::Always => When::Never,
+            When::Never => When::Always,
+            When::If(_) if both.hi >= context.hi => When::If(format!("version < {}", both.lo)),
+            When::If(_) if both.lo <= context.lo => When::If(format!("version > {}", both.hi)),
+            When::If(condition) if both.lo < both.hi => When::If(format!("!{condition}")),
+            When::If(_) => When::If(format!("version != {}", both.lo)),
+        }
+    }
 }
 
 impl fmt::Display for Versions {
