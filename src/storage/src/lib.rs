@@ -6,6 +6,7 @@
 mod append;
 pub mod checkpoint;
 mod config;
+mod directory;
 mod epoch_cache;
 mod error;
 mod files;
@@ -25,6 +26,7 @@ mod truncate;
 
 pub use append::Appended;
 pub use config::{LogConfig, OpenOptions, RecoveryReport};
+pub use directory::{CleanShutdown, DirectoryLock, MetaProperties, PartitionMetadata};
 pub use epoch_cache::{EpochCache, EpochEntry};
 pub use error::{AppendError, ReadError, StorageError};
 pub use files::{delete_dir, delete_files};

@@ -144,7 +144,7 @@ impl Log {
     }
 
     /// Takes the segments wholly below the log's start out of it and renames their files to `.deleted`. The paths are
-    /// for [`delete_files`] once no reader can be amid them.
+    /// for [`crate::delete_files`] once no reader can be amid them.
     pub fn remove_segments_below_start(&mut self) -> Result<Vec<std::path::PathBuf>, StorageError> {
         let start = self.log_start_offset();
         let segments = self.shared.segments.load_full();

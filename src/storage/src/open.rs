@@ -22,6 +22,7 @@ impl Log {
     /// Opens a partition's log, or makes a new one. After a clean shutdown nothing but the end of the last segment is
     /// read. Otherwise all from the recovery point on is checked: what is torn or corrupt at the end is cut off,
     /// indexes, transaction index, leader epochs and producers' state are built again.
+    /// Tell the log its high watermark next: transactions that ended hold back the last stable offset until then.
     pub fn open(path: &Path, options: OpenOptions) -> Result<(Log, RecoveryReport), StorageError> {
         std::fs::create_dir_all(path).at("create", path)?;
         let dir = Dir::new(path);

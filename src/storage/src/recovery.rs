@@ -232,6 +232,10 @@ fn walk(
                 let reason = format!("offset {} where {next_offset} is due", batch.base_offset);
                 return Err(ScanError::Invalid { position: batch.position, reason });
             }
+            if batch.last_offset - segment.base_offset > i64::from(i32::MAX) {
+                let reason = format!("offset {} is out of the segment's reach", batch.last_offset);
+                return Err(ScanError::Invalid { position: batch.position, reason });
+            }
             check(&batch, &mut scanner).map(|()| Some(batch))
         });
         let batch = match outcome {

@@ -11,8 +11,8 @@ use crate::recovery::{self, Recovery};
 use crate::segment::{Cursor, IndexCounts, Segment};
 
 impl Log {
-    /// Removes all records from `offset` on; a batch that holds the offset goes as a whole. Says whether anything
-    /// changed. An offset before the log's first segment empties the log, which goes on from that offset.
+    /// Removes all records from `offset` on; a batch that holds the offset goes as a whole, and the log then ends
+    /// where it began. Says whether anything changed. An offset before the log's first segment empties the log, which goes on from that offset.
     pub fn truncate_to(&mut self, offset: i64, now_ms: i64) -> Result<bool, StorageError> {
         self.check_usable()?;
         if offset >= self.log_end_offset() {
@@ -24,6 +24,9 @@ impl Log {
             self.restart_at(offset, now_ms)?;
             return Ok(true);
         };
+        let holder =
+            segments.get(index).map_or(Ok(None), |segment| segment.locate(offset, segment.size_bytes()))?;
+        let offset = holder.map_or(offset, |batch| batch.base_offset.min(offset));
         // Readers must not go past the new end while the files shrink.
         self.shared.log_end_offset.store(offset, Ordering::Release);
         let mut kept: Vec<Arc<Segment>> = segments.iter().take(index).cloned().collect();
