@@ -1,6 +1,6 @@
 //! Settings of brokers, topics, groups and client metrics subscriptions: Kafka's names, types, defaults and rules.
 //!
-//! The tables in `config/*.tsv` hold the facts; [`definition`](broker) reads them once. [`Settings`] keeps a broker's
+//! The tables in `config/*.tsv` hold the facts; [`broker_definitions`] and its like read them once. [`Settings`] keeps a broker's
 //! values in layers; [`BrokerConfig`] and [`TopicConfig`] are the typed values that code uses.
 
 mod broker;
