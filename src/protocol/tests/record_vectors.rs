@@ -1,7 +1,7 @@
 //! Batches that Kafka 4.4's own code wrote, and what it reads from them.
 
 use bytes::Bytes;
-use callboard_protocol::records::control::{ControlType, EndTransactionMarker};
+use callboard_protocol::records::control::{ControlType, EndTransactionMarker, KRaftRecord, kraft_batch};
 use callboard_protocol::records::legacy::{AnyBatch, any_batches};
 use callboard_protocol::records::{
     BatchBuilder, Compression, CompressionLevels, Record, RecordBatch, TimestampType, decompress,
@@ -187,13 +187,14 @@ fn control_batches_are_kafkas() {
         let record = batch.records().expect("readable").next().expect("one").expect("good");
         assert_eq!(ControlType::from_key(record.key.as_deref().expect("a key")), Ok(Some(kind)));
         assert_eq!(EndTransactionMarker::read(&record), Ok(None));
-        let again = callboard_protocol::records::control::kraft_batch(
-            kind,
-            record.value.as_deref().expect("a value"),
-            batch.header.base_offset,
-            batch.header.partition_leader_epoch,
-            record.timestamp,
-        );
-        assert_eq!(hex(&again.expect("small")), hex(&batch.bytes), "{name}");
+        let (offset, epoch) = (batch.header.base_offset, batch.header.partition_leader_epoch);
+        let value = record.value.as_deref().expect("a value");
+        let again = kraft_batch(kind, value, offset, epoch, record.timestamp).expect("small");
+        assert_eq!(hex(&again), hex(&batch.bytes), "{name}");
+        let read = KRaftRecord::read(&record).expect("readable").expect("of KRaft");
+        assert_eq!(read.control_type(), kind);
+        let mut builder = BatchBuilder::new(offset).partition_leader_epoch(epoch).control(true);
+        read.append_to(&mut builder, record.timestamp).expect("encodable");
+        assert_eq!(hex(&builder.build().expect("small")), hex(&batch.bytes), "{name}");
     }
 }

@@ -3,6 +3,11 @@
 use bytes::{Buf, BufMut, Bytes};
 
 use super::{BatchBuilder, Record, RecordError};
+use crate::messages::{
+    KRaftVersionRecord, LeaderChangeMessage, Message, SnapshotFooterRecord, SnapshotHeaderRecord,
+    VotersRecord,
+};
+use crate::wire::EncodeError;
 
 /// What a control record says; its key is a version and this number, both 16 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,6 +114,79 @@ impl EndTransactionMarker {
         builder.append(now_ms, Some(&kind.key()), Some(&value), &[]);
         builder.build()
     }
+}
+
+/// One of the control records of KRaft's log and snapshots.
+#[derive(Debug, Clone, PartialEq)]
+pub enum KRaftRecord {
+    /// A leader's first record in its epoch.
+    LeaderChange(LeaderChangeMessage),
+    /// The first record of a snapshot.
+    SnapshotHeader(SnapshotHeaderRecord),
+    /// The last record of a snapshot.
+    SnapshotFooter(SnapshotFooterRecord),
+    /// The version of the quorum's own protocol.
+    KRaftVersion(KRaftVersionRecord),
+    /// The voters of the quorum.
+    KRaftVoters(VotersRecord),
+}
+
+impl KRaftRecord {
+    /// The record's type.
+    pub fn control_type(&self) -> ControlType {
+        match self {
+            Self::LeaderChange(_) => ControlType::LeaderChange,
+            Self::SnapshotHeader(_) => ControlType::SnapshotHeader,
+            Self::SnapshotFooter(_) => ControlType::SnapshotFooter,
+            Self::KRaftVersion(_) => ControlType::KRaftVersion,
+            Self::KRaftVoters(_) => ControlType::KRaftVoters,
+        }
+    }
+
+    /// Reads a control record; `None` if it is of another type.
+    ///
+    /// # Errors
+    /// The key is too short, or the value is not what the key says.
+    pub fn read(record: &Record) -> Result<Option<Self>, RecordError> {
+        let value = record.value.clone().unwrap_or_default();
+        Ok(Some(match ControlType::from_key(record.key.as_deref().unwrap_or_default())? {
+            Some(ControlType::LeaderChange) => Self::LeaderChange(payload(&value)?),
+            Some(ControlType::SnapshotHeader) => Self::SnapshotHeader(payload(&value)?),
+            Some(ControlType::SnapshotFooter) => Self::SnapshotFooter(payload(&value)?),
+            Some(ControlType::KRaftVersion) => Self::KRaftVersion(payload(&value)?),
+            Some(ControlType::KRaftVoters) => Self::KRaftVoters(payload(&value)?),
+            Some(ControlType::Abort | ControlType::Commit) | None => return Ok(None),
+        }))
+    }
+
+    /// The record's value, in the version that the record itself names.
+    ///
+    /// # Errors
+    /// The version does not exist, or lacks a field that is set.
+    pub fn value(&self) -> Result<Bytes, EncodeError> {
+        match self {
+            Self::LeaderChange(message) => message.to_bytes(message.version),
+            Self::SnapshotHeader(message) => message.to_bytes(message.version),
+            Self::SnapshotFooter(message) => message.to_bytes(message.version),
+            Self::KRaftVersion(message) => message.to_bytes(message.version),
+            Self::KRaftVoters(message) => message.to_bytes(message.version),
+        }
+    }
+
+    /// Adds the record to a batch of control records.
+    ///
+    /// # Errors
+    /// As [`Self::value`].
+    pub fn append_to(&self, batch: &mut BatchBuilder, now_ms: i64) -> Result<(), EncodeError> {
+        batch.append(now_ms, Some(&self.control_type().key()), Some(&self.value()?), &[]);
+        Ok(())
+    }
+}
+
+/// A payload: its first field is the version it is written in.
+fn payload<M: Message>(value: &Bytes) -> Result<M, RecordError> {
+    let version = value.first_chunk::<2>().map(|version| i16::from_be_bytes(*version)).unwrap_or(0);
+    M::from_bytes(value, version).map_err(|_| RecordError::Malformed("a control record's value"))
 }
 
 /// A batch of one of KRaft's control records, its payload encoded already (LeaderChangeMessage,

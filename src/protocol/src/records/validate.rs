@@ -11,6 +11,7 @@ use super::{
     BatchHeader, Compression, DEFAULT_DECOMPRESSED_LIMIT_BYTES, HEADER_SIZE, LOG_OVERHEAD, RecordBatch,
     RecordError, TimestampType, peek_magic,
 };
+use crate::ErrorCode;
 
 /// A length below the smallest of any format can't be walked over.
 const SMALLEST_LENGTH: i32 = 14;
@@ -131,38 +132,32 @@ pub enum Refusal {
     Records(Vec<RefusedRecord>),
 }
 
-const UNKNOWN_SERVER_ERROR: i16 = -1;
-const CORRUPT_MESSAGE: i16 = 2;
-const MESSAGE_TOO_LARGE: i16 = 10;
-const INVALID_TIMESTAMP: i16 = 32;
-const UNSUPPORTED_COMPRESSION_TYPE: i16 = 76;
-const INVALID_RECORD: i16 = 87;
-
 impl Refusal {
     /// The error code that Kafka answers with.
     pub fn error_code(&self) -> i16 {
-        match self {
-            Self::Unwalkable(_) | Self::Corrupt(_) => CORRUPT_MESSAGE,
-            Self::CodecTooNew => UNSUPPORTED_COMPRESSION_TYPE,
-            Self::TooLarge { .. } => MESSAGE_TOO_LARGE,
+        let code = match self {
+            Self::Unwalkable(_) | Self::Corrupt(_) => ErrorCode::CorruptMessage,
+            Self::CodecTooNew => ErrorCode::UnsupportedCompressionType,
+            Self::TooLarge { .. } => ErrorCode::MessageTooLarge,
             Self::NotOneBatch
             | Self::BaseOffset(_)
             | Self::Count { .. }
             | Self::Control
-            | Self::Sequence(_) => INVALID_RECORD,
+            | Self::Sequence(_) => ErrorCode::InvalidRecord,
             // What a codec can't read is a surprise to Kafka, and it says so.
             Self::Unreadable(RecordError::Decompress { .. } | RecordError::UnknownCodec(_)) => {
-                UNKNOWN_SERVER_ERROR
+                ErrorCode::UnknownServerError
             }
-            Self::Unreadable(_) => INVALID_RECORD,
+            Self::Unreadable(_) => ErrorCode::InvalidRecord,
             Self::Records(refused) => {
                 if refused.iter().any(|record| record.fault != RecordFault::NoKey) {
-                    INVALID_TIMESTAMP
+                    ErrorCode::InvalidTimestamp
                 } else {
-                    INVALID_RECORD
+                    ErrorCode::InvalidRecord
                 }
             }
-        }
+        };
+        code.code()
     }
 
     /// Whether Kafka names the log's start offset in the answer (-1 otherwise).
