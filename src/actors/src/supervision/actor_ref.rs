@@ -20,7 +20,7 @@ pub enum AskError {
     /// The mailbox is full.
     #[error("the mailbox is full")]
     Busy,
-    /// The actor failed while it had the message.
+    /// The actor failed while it had the message. (If it is never to come back, `Stopped` may be told instead.)
     #[error("the actor crashed")]
     Crashed,
     /// The actor has stopped and will not come back.

@@ -19,7 +19,7 @@ use super::actor::Actor;
 use super::actor_ref::ActorRef;
 use super::barrier::{self, Panic};
 use super::context::{Context, Effects, Verdict};
-use super::failure::{CrashReport, Failure, FailureClass};
+use super::failure::{CrashReport, Failure};
 use super::mailbox::{Envelope, Mailbox};
 use super::recorder::Recorder;
 use super::shards::Shards;
@@ -198,7 +198,7 @@ impl<A: Actor> Cell<A> {
             }
             Command::Escalated(failure) => {
                 if matches!(self.phase, Phase::Running) {
-                    self.fail("child", Failure { class: FailureClass::Restart, ..failure }, None);
+                    self.fail("child", failure.one_level_up(), None);
                 }
             }
         }

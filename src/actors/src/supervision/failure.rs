@@ -50,7 +50,14 @@ impl Failure {
     pub fn resign(reason: impl Into<String>) -> Self {
         Self::new(FailureClass::Resign, reason)
     }
-    /// The same failure with another exit code at the root.
+    /// The failure as it is the parent's: a restart of the parent may mend it, unless it names its own exit
+    /// code. Then it is for the root.
+    pub(super) fn one_level_up(self) -> Self {
+        let class =
+            if self.exit == Exit::ActorFailed { FailureClass::Restart } else { FailureClass::Escalate };
+        Self { class, ..self }
+    }
+    /// The same failure with another exit code at the root. Such a failure is no supervisor's to mend.
     pub fn with_exit(mut self, exit: Exit) -> Self {
         self.exit = exit;
         self

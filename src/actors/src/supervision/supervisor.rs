@@ -315,14 +315,15 @@ impl Supervisor {
         let children = self.shared.list();
         let place = children.iter().position(|child| child.id == failed.id).unwrap_or(0);
         let group = children.get(self.strategy.affected(place, children.len())).unwrap_or_default();
-        for child in group.iter().rev().filter(|child| child.id != failed.id) {
-            let hold = child.lifetime != Lifetime::Temporary && child.state() != State::Offline;
+        let alive: Vec<_> = group.iter().filter(|child| child.state() != State::Offline).collect();
+        for child in alive.iter().rev().filter(|child| child.id != failed.id) {
+            let hold = child.lifetime != Lifetime::Temporary;
             wait(child.stop(hold), child).await;
-            if !hold && child.state() != State::Offline {
+            if !hold {
                 self.shared.remove(child.id);
             }
         }
-        for child in group.iter().filter(|child| self.shared.has(child.id)) {
+        for child in alive.into_iter().filter(|child| self.shared.has(child.id)) {
             let delay = if child.id == failed.id { delay } else { Duration::ZERO };
             let started = restart_child(child, delay);
             // Alone, the child waits out its delay by itself; in a group the next one waits for it.
@@ -349,7 +350,7 @@ impl Supervisor {
                 self.stop_all(true).await;
                 node.note_failure(failure.to_string(), self.shared.tree.shards.clock().now_ms());
                 node.set_state(State::Failed);
-                let failure = Failure { class: FailureClass::Restart, ..failure };
+                let failure = failure.one_level_up();
                 node.tell_parent(Event::Failed(Arc::clone(&node), failure));
             }
             Owner::Actor(actor) => actor.command(Command::Escalated(failure)),
