@@ -3,4 +3,5 @@
 pub mod api;
 pub mod net;
 pub mod node;
+pub mod replicas;
 pub mod supervision;

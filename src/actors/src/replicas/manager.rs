@@ -203,7 +203,7 @@ impl Manager {
         })?;
         let root = directories.get(directory)?;
         let path =
-            root.path.join(partition_dir_name(&topic_partition(&wanted.id), DirKind::Current, Uuid::ZERO));
+            root.path.join(partition_dir_name(&topic_partition(&wanted.id), DirKind::Current, [0; 16]));
         Some(Found { directory, path, recovery_point: 0, log_start_offset: 0, clean_shutdown: false })
     }
 
@@ -217,7 +217,11 @@ impl Manager {
             }
             let Some(name) = found.path.file_name().and_then(|name| name.to_str()) else { continue };
             let Ok((partition, _)) = callboard_storage::parse_partition_dir(name) else { continue };
-            let to = found.path.with_file_name(partition_dir_name(&partition, DirKind::Stray, *topic_id));
+            let to = found.path.with_file_name(partition_dir_name(
+                &partition,
+                DirKind::Stray,
+                *topic_id.as_bytes(),
+            ));
             tracing::warn!(from = name, to = to.display().to_string(), "a stray partition is set aside");
             if let Err(error) = rename_if_there(&found.path, &to) {
                 tracing::error!("{error}");
@@ -395,10 +399,12 @@ impl Actor for Manager {
             let failed = write_all(directories, &now, &last);
             for (index, (directory, clean)) in directories.iter().zip(clean).enumerate() {
                 let written = !failed.iter().any(|(at, _)| *at == index);
-                if clean && written && !directory.is_failed() {
-                    if let Err(error) = (CleanShutdown { broker_epoch }).write(&directory.path) {
-                        tracing::error!("{error}");
-                    }
+                if clean
+                    && written
+                    && !directory.is_failed()
+                    && let Err(error) = (CleanShutdown { broker_epoch }).write(&directory.path)
+                {
+                    tracing::error!("{error}");
                 }
             }
             failed

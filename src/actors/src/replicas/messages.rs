@@ -2,6 +2,8 @@
 //!
 //! Reads need no message: see [`View`](super::View) and [`PartitionHandle`](super::PartitionHandle).
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use callboard_protocol::ErrorCode;
 use callboard_protocol::records::validate::RefusedRecord;
@@ -168,7 +170,7 @@ pub struct Wanted {
     /// What the controller decided.
     pub assignment: Assignment,
     /// The topic's settings.
-    pub settings: PartitionSettings,
+    pub settings: Arc<PartitionSettings>,
     /// The log directory the controller names for this replica; zero if it names none.
     pub directory: callboard_protocol::Uuid,
 }

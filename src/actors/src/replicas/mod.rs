@@ -4,6 +4,7 @@
 //! finds the partition in the [`Registry`], reads offsets and file regions through its [`View`], and waits in a
 //! purgatory if there is too little.
 
+mod changes;
 mod directories;
 mod manager;
 pub mod messages;
@@ -19,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::supervision::{ActorRef, Shards, Spec, SupervisorRef, SupervisorSpec};
 
+pub use changes::Viewpoint;
 pub use directories::LogDirectory;
 pub use manager::{Manager, ReplicasSetup};
 pub use partition::Partition;

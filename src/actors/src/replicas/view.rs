@@ -192,7 +192,7 @@ pub(super) struct Interest {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Orders {
     pub assignment: Assignment,
-    pub settings: PartitionSettings,
+    pub settings: Arc<PartitionSettings>,
 }
 
 /// What all who deal with one partition share. It outlives the partition's crashes.

@@ -28,29 +28,24 @@ pub struct Wheel {
     levels: Vec<Level>,
     /// Deadlines further away than the wheel reaches.
     far: Vec<Entry>,
-    len: usize,
 }
 
 impl Wheel {
     /// An empty wheel that stands at `now_ms`.
     pub fn new(now_ms: u64) -> Self {
         let level = || Level { occupied: 0, slots: (0..SLOTS).map(|_| Vec::new()).collect() };
-        Self { now_ms, levels: (0..LEVELS).map(|_| level()).collect(), far: Vec::new(), len: 0 }
+        Self { now_ms, levels: (0..LEVELS).map(|_| level()).collect(), far: Vec::new() }
     }
 
     /// How many deadlines there are.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        let slots = self.levels.iter().flat_map(|level| &level.slots);
+        self.far.len() + slots.map(Vec::len).sum::<usize>()
     }
 
     /// Adds a deadline. One that has passed comes up with the next `advance`.
     pub fn add(&mut self, deadline_ms: u64, id: u64) {
-        self.len += 1;
         self.put(Entry { deadline_ms, id });
     }
 
@@ -109,7 +104,6 @@ impl Wheel {
         };
         for entry in entries {
             if entry.deadline_ms <= self.now_ms {
-                self.len -= 1;
                 due.push(entry.id);
             } else {
                 self.put(entry);

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use callboard_protocol::Uuid;
 use callboard_storage::{
     DirKind, Durability, Log, LogConfig, OpenOptions, PartitionMetadata, RecoveryReport, StorageError,
     TopicPartition, partition_dir_name,
@@ -52,7 +51,7 @@ pub fn open(
 
 /// What a partition's directory is renamed to before it is removed.
 pub fn deleted_dir(id: &PartitionId, path: &Path, random_high: u64, random_low: u64) -> PathBuf {
-    let unique = Uuid::from_u128(u128::from(random_high) << 64 | u128::from(random_low));
+    let unique = (u128::from(random_high) << 64 | u128::from(random_low)).to_be_bytes();
     let partition = TopicPartition::new(id.topic.to_string(), id.partition);
     path.with_file_name(partition_dir_name(&partition, DirKind::Delete, unique))
 }

@@ -55,7 +55,7 @@ pub struct Partition {
     shared: Arc<Shared>,
     around: Surroundings,
     plan: OpenPlan,
-    settings: PartitionSettings,
+    settings: Arc<PartitionSettings>,
     leads: bool,
     leader_epoch: i32,
     replicas: usize,
@@ -138,10 +138,9 @@ impl Partition {
         let Holding::Open(log) = &mut self.holding else { return };
         log.set_config(self.settings.log.clone());
         let leads = assignment.leader == self.around.node_id;
-        if leads && (!self.leads || assignment.leader_epoch != self.leader_epoch) {
-            if let Err(error) = log.begin_epoch(assignment.leader_epoch) {
-                return self.go_offline(&error.to_string(), ctx);
-            }
+        let is_new = leads && (!self.leads || assignment.leader_epoch != self.leader_epoch);
+        if is_new && let Err(error) = log.begin_epoch(assignment.leader_epoch) {
+            return self.go_offline(&error.to_string(), ctx);
         }
         (self.leads, self.leader_epoch) = (leads, assignment.leader_epoch);
         self.shared.view.set_leader_epoch(assignment.leader_epoch);
