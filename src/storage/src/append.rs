@@ -13,7 +13,7 @@ use callboard_protocol::records::{
 
 use crate::error::{AppendError, StorageError};
 use crate::fs;
-use crate::index::{AbortedTxn, TimeEntry};
+use crate::index::AbortedTxn;
 use crate::log::Log;
 use crate::producer::{self, Origin, Verdict};
 use crate::scan::BatchInfo;
@@ -160,12 +160,8 @@ impl Log {
         if batch.position == 0 {
             self.cursor.rolling_timestamp_ms = Some(batch.max_timestamp_ms);
         }
-        segment.raise_max_timestamp(TimeEntry {
-            timestamp_ms: batch.max_timestamp_ms,
-            offset: batch.last_offset,
-        });
-        let interval = self.config.index_interval_bytes;
-        segment.index_batch(&mut self.cursor, batch, segment.max_timestamp(), interval)
+        let max = segment.note(batch);
+        segment.index_batch(&mut self.cursor, batch, max, self.config.index_interval_bytes)
     }
 
     /// Makes an append visible: producers first, then bytes, then the end offset.

@@ -139,19 +139,19 @@ impl LogReader {
             if offset == log_end_offset || offset >= limit_offset || segment.base_offset >= limit_offset {
                 return Ok(region(segment, size, 0, offset));
             }
-            if let Some(first) = segment.locate(offset, size)? {
+            if let Some(first) = segment.place(offset, size)? {
                 let whole = everything || next_base.is_some_and(|base| limit_offset >= base);
                 let end = if whole {
                     size
                 } else {
-                    segment.locate(limit_offset, size)?.map_or(size, |batch| batch.position)
+                    segment.place(limit_offset, size)?.map_or(size, |batch| batch.position.into())
                 };
-                let available = end.saturating_sub(first.position);
-                let wanted =
-                    if min_one_batch { first.size_bytes.max(max_bytes.into()) } else { max_bytes.into() };
-                let fits = first.size_bytes <= wanted.min(available);
+                let (position, first_size) = (u64::from(first.position), u64::from(first.size_bytes));
+                let available = end.saturating_sub(position);
+                let wanted = if min_one_batch { first_size.max(max_bytes.into()) } else { max_bytes.into() };
+                let fits = first_size <= wanted.min(available);
                 let length = if fits { wanted.min(available) } else { 0 };
-                return Ok(region(segment, first.position, length, first.base_offset));
+                return Ok(region(segment, position, length, first.base_offset));
             }
             if next_base.is_none() {
                 return Ok(region(segment, size, 0, offset));

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::LogConfig;
 use crate::error::{IoContext, StorageError};
@@ -22,7 +22,35 @@ pub(crate) struct Segment {
     pub(crate) offsets: OffsetIndex,
     pub(crate) times: TimeIndex,
     pub(crate) txns: TxnIndex,
-    max_timestamp: Mutex<TimeEntry>,
+    tail: Mutex<Tail>,
+}
+
+/// Batches whose places are remembered, so that a consumer at the log's end costs no look into the index or file.
+const RECENT: usize = 8;
+
+/// What the writer notes at each batch.
+#[derive(Debug)]
+struct Tail {
+    max_timestamp: TimeEntry,
+    recent: [Placed; RECENT],
+    next: u8,
+}
+
+/// A batch and its place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placed {
+    pub(crate) base_offset: i64,
+    pub(crate) last_offset: i64,
+    pub(crate) position: u32,
+    pub(crate) size_bytes: u32,
+}
+
+impl Tail {
+    fn new(base_offset: i64) -> Mutex<Tail> {
+        let none = Placed { base_offset: 0, last_offset: -1, position: 0, size_bytes: 0 };
+        let max_timestamp = TimeEntry { timestamp_ms: -1, offset: base_offset };
+        Mutex::new(Tail { max_timestamp, recent: [none; RECENT], next: 0 })
+    }
 }
 
 /// What the writer of a segment remembers between appends.
@@ -83,7 +111,7 @@ impl Segment {
             } else {
                 TxnIndex::new(dir, base_offset)
             },
-            max_timestamp: Mutex::new(TimeEntry { timestamp_ms: -1, offset: base_offset }),
+            tail: Tail::new(base_offset),
         })
     }
 
@@ -104,7 +132,7 @@ impl Segment {
             offsets: OffsetIndex::read_only(dir, base_offset, index_bytes),
             times: TimeIndex::read_only(dir, base_offset, time_index_bytes),
             txns: TxnIndex::new(dir, base_offset),
-            max_timestamp: Mutex::new(TimeEntry { timestamp_ms: -1, offset: base_offset }),
+            tail: Tail::new(base_offset),
         }
     }
 
@@ -120,16 +148,56 @@ impl Segment {
         self.dir.join(&names::segment_file(self.base_offset, names::LOG))
     }
 
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The largest timestamp, and the last offset of the first batch that has it. -1 if there is none.
     pub(crate) fn max_timestamp(&self) -> TimeEntry {
-        *self.max_timestamp.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tail().max_timestamp
     }
 
     pub(crate) fn raise_max_timestamp(&self, entry: TimeEntry) {
-        let mut max = self.max_timestamp.lock().unwrap_or_else(PoisonError::into_inner);
-        if entry.timestamp_ms > max.timestamp_ms {
-            *max = entry;
+        let mut tail = self.tail();
+        if entry.timestamp_ms > tail.max_timestamp.timestamp_ms {
+            tail.max_timestamp = entry;
         }
+    }
+
+    /// Notes a batch that was written; gives the largest timestamp.
+    pub(crate) fn note(&self, batch: &BatchInfo) -> TimeEntry {
+        let mut tail = self.tail();
+        if batch.max_timestamp_ms > tail.max_timestamp.timestamp_ms {
+            tail.max_timestamp =
+                TimeEntry { timestamp_ms: batch.max_timestamp_ms, offset: batch.last_offset };
+        }
+        let (Ok(position), Ok(size_bytes)) = (batch.position.try_into(), batch.size_bytes.try_into()) else {
+            return tail.max_timestamp;
+        };
+        let (base_offset, last_offset) = (batch.base_offset, batch.last_offset);
+        let next = usize::from(tail.next);
+        if let Some(slot) = tail.recent.get_mut(next) {
+            *slot = Placed { base_offset, last_offset, position, size_bytes };
+        }
+        tail.next = ((next + 1) % RECENT) as u8;
+        tail.max_timestamp
+    }
+
+    /// The place of the batch that holds `offset`, among the first `size` bytes.
+    pub(crate) fn place(&self, offset: i64, size: u64) -> Result<Option<Placed>, StorageError> {
+        let holds = |batch: &&Placed| {
+            let end = u64::from(batch.position) + u64::from(batch.size_bytes);
+            batch.base_offset <= offset && offset <= batch.last_offset && end <= size
+        };
+        if let Some(recent) = self.tail().recent.iter().find(holds) {
+            return Ok(Some(*recent));
+        }
+        Ok(self.locate(offset, size)?.map(|batch| Placed {
+            base_offset: batch.base_offset,
+            last_offset: batch.last_offset,
+            position: u32::try_from(batch.position).unwrap_or(u32::MAX),
+            size_bytes: u32::try_from(batch.size_bytes).unwrap_or(u32::MAX),
+        }))
     }
 
     /// Notes a batch in the indexes if it is time for an entry. `max` is the largest timestamp, this batch's included.
