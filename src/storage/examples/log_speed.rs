@@ -61,9 +61,13 @@ fn main() -> anyhow::Result<()> {
         Ok(())
     })?;
     drop(log);
-    report("recover", gigabytes, "GB", || Ok(drop(Log::open(Path::new(&dir), options.clone())?)))?;
+    report("recover", gigabytes, "GB", || {
+        Log::open(Path::new(&dir), options.clone()).map(drop).map_err(Into::into)
+    })?;
     let options = OpenOptions { clean_shutdown: true, ..options };
     Log::open(Path::new(&dir), options.clone())?.0.close()?;
-    report("open after a clean stop", 1.0, "log", || Ok(drop(Log::open(Path::new(&dir), options)?)))?;
+    report("open after a clean stop", 1.0, "log", || {
+        Log::open(Path::new(&dir), options).map(drop).map_err(Into::into)
+    })?;
     Ok(())
 }
