@@ -3,6 +3,5 @@
 pub mod api;
 pub mod net;
 pub mod node;
-pub mod producer_ids;
 pub mod replicas;
 pub mod supervision;

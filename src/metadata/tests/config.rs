@@ -1,6 +1,6 @@
 //! Settings, held against what Kafka 4.4.0 accepts, answers and refuses.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use callboard_metadata::config::{
     BrokerConfig, ConfigError, ConfigType, Durability, Scope, Settings, TimestampType, TopicConfig,
