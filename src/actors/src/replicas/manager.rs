@@ -9,7 +9,7 @@
 //!   and sent again.
 //! - To a client, its crash means nothing but a delay of what the controller has decided.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -135,8 +135,14 @@ impl Manager {
         if changes.complete {
             self.set_strays_aside(&changes.wanted);
         }
+        // A new topic with settings of its own is named once for each: the last word counts.
+        let wanted: BTreeMap<_, Wanted> = changes
+            .wanted
+            .into_iter()
+            .map(|wanted| ((wanted.id.topic_id, wanted.id.partition), wanted))
+            .collect();
         let mut created = Vec::new();
-        for wanted in changes.wanted {
+        for wanted in wanted.into_values() {
             match held.partition(wanted.id.topic_id, wanted.id.partition) {
                 Some(handle) => reassign(handle, wanted),
                 None => created.extend(self.start(wanted, created.len(), ctx)),
@@ -186,7 +192,9 @@ impl Manager {
     fn place(&self, wanted: &Wanted, started: usize) -> Option<Found> {
         let directories = &self.core.setup.directories;
         let named = directories.iter().position(|d| d.id == wanted.directory && !d.is_failed());
-        let directory = named.or_else(|| {
+        let only =
+            (directories.len() == 1).then_some(0).filter(|_| directories.iter().all(|d| !d.is_failed()));
+        let directory = named.or(only).or_else(|| {
             let held = self.core.registry.held();
             let mut counts = vec![0_usize; directories.len()];
             for handle in held.partitions() {

@@ -23,6 +23,7 @@ mod random;
 mod recorder;
 mod restart;
 mod shards;
+mod shell;
 mod spec;
 mod supervisor;
 mod task;

@@ -11,12 +11,13 @@ use tokio::time::{Instant, timeout};
 
 use super::actor::Actor;
 use super::actor_ref::ActorRef;
-use super::cell::{Cell, Command, Shared, launch};
+use super::cell::{Cell, Command, Shared};
 use super::failure::{Failure, FailureClass};
 use super::mailbox::{Mailbox, lock};
 use super::random::Random;
 use super::restart::{Decision, Lifetime, Strategy};
 use super::shards::{Placement, spawn_here};
+use super::shell::launch;
 use super::spec::{STOP_DEADLINE, Spec, SupervisorSpec};
 use super::tree::{Children, Controlled, Kind, Node, NodeSeed, State, TreeShared};
 

@@ -1,5 +1,7 @@
 //! Supervision from outside: what an actor's crash costs, and what it does not.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail by panicking")]
+
 mod admission;
 mod barrier;
 mod common;

@@ -1,0 +1,8 @@
+//! The data path from outside: partitions, the manager, the purgatories, over real files.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail by panicking")]
+
+mod common;
+mod life;
+mod produce;
+mod waiting;
