@@ -1,6 +1,7 @@
 //! Supervision, and every actor of a node.
 
 pub mod api;
+pub mod control;
 pub mod net;
 pub mod node;
 pub mod replicas;

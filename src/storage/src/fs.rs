@@ -71,7 +71,7 @@ pub(crate) fn sync_dir(path: &Path) -> Result<(), StorageError> {
 
 /// Replaces a small file as a whole: a temporary file, fsync, rename, fsync of the directory.
 /// A reader sees the old content or the new, after a crash too.
-pub(crate) fn write_atomically(
+pub fn write_atomically(
     path: &Path,
     content: &[u8],
     durability: Durability,

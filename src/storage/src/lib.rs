@@ -31,7 +31,7 @@ pub use epoch_cache::{EpochCache, EpochEntry};
 pub use error::{AppendError, ReadError, StorageError};
 pub use files::{delete_dir, delete_files};
 pub use flush::FlushHandle;
-pub use fs::Durability;
+pub use fs::{Durability, write_atomically};
 pub use index::AbortedTxn;
 pub use log::Log;
 pub use lookup::TimestampOffset;

@@ -1,0 +1,95 @@
+//! The raft actor: the quorum's log, `__cluster_metadata-0`.
+//!
+//! - Owns: the log's files, its snapshots and `quorum-state`; the [`callboard_raft::Machine`]; the subscriptions.
+//! - Takes: [`Append`] from the controller, [`WriteSnapshot`] from the metadata loader, [`Subscribe`] from both,
+//!   [`DescribeQuorum`], [`ReadBootstrap`], [`Resign`].
+//! - Tells: [`LogNews`] to subscribers, one at a time each; the leader through [`Raft::leader`].
+//! - Blocking pool: opening, syncs (one for all appends since the last), votes, snapshots, reads for subscribers that
+//!   are behind. Appends go to the page cache from the actor itself.
+//! - Crash: built again from its files. Subscriptions outlive it. Appends that were not synced may be lost: the new
+//!   epoch tells the controller, which goes back to what is committed.
+//! - I/O error: the node can't go on without its metadata log, so it escalates with
+//!   [`Exit::MetadataFailed`](crate::supervision::Exit::MetadataFailed).
+
+mod actor;
+mod batches;
+mod control_records;
+mod error;
+mod feed;
+mod messages;
+mod open;
+mod options;
+mod retention;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use callboard_metadata::VersionedRecord;
+use callboard_raft::LeaderHint;
+use tokio::sync::watch;
+
+pub use actor::RaftActor;
+pub use error::LogError;
+pub use messages::{
+    Append, AppendFailed, AppendedRange, CommittedBatch, DescribeQuorum, Leadership, LogNews, QuorumInfo,
+    ReadBootstrap, Resign, Snapshot, Subscribe, WriteSnapshot,
+};
+pub use open::{LOG_DIR, QUORUM_STATE};
+pub use options::RaftOptions;
+
+use crate::supervision::{ActorRef, Ask, Spec, SupervisorRef};
+use feed::Shared;
+
+/// Largest batch of records, as Kafka's.
+pub const MAX_BATCH_BYTES: usize = 8 << 20;
+/// Bytes read at once for a subscriber.
+const READ_BYTES: u32 = 1 << 20;
+
+/// The way to the raft actor.
+#[derive(Debug, Clone)]
+pub struct Raft {
+    actor: ActorRef<RaftActor>,
+    leader: watch::Receiver<LeaderHint>,
+}
+
+impl Raft {
+    /// Starts the actor.
+    pub fn spawn(supervisor: &SupervisorRef, options: RaftOptions) -> Self {
+        let shared = Arc::new(Shared::default());
+        let leader = shared.leader.subscribe();
+        let factory = move || RaftActor::new(options.clone(), Arc::clone(&shared));
+        Self { actor: supervisor.spawn(Spec::new("raft", factory)), leader }
+    }
+
+    /// The actor itself.
+    pub fn actor(&self) -> &ActorRef<RaftActor> {
+        &self.actor
+    }
+
+    /// The epoch and its leader, as of now.
+    pub fn leader(&self) -> LeaderHint {
+        *self.leader.borrow()
+    }
+
+    /// Changes of the leader.
+    pub fn leader_changes(&self) -> watch::Receiver<LeaderHint> {
+        self.leader.clone()
+    }
+
+    /// Appends records as one batch: see [`Append`].
+    pub fn append(
+        &self,
+        records: Vec<VersionedRecord>,
+        expected_epoch: i32,
+        expected_offset: Option<i64>,
+    ) -> Ask<Result<AppendedRange, AppendFailed>> {
+        self.actor.ask(Append { records, expected_epoch, expected_offset })
+    }
+
+    /// Follows the log: see [`Subscribe`].
+    pub fn subscribe(&self, subscribe: Subscribe) -> Ask<()> {
+        self.actor.ask(subscribe)
+    }
+}
