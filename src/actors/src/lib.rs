@@ -4,5 +4,6 @@ pub mod api;
 pub mod control;
 pub mod net;
 pub mod node;
+pub mod producer_ids;
 pub mod replicas;
 pub mod supervision;

@@ -3,9 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use callboard_metadata::config::BrokerConfig;
+use callboard_metadata::image::Image;
 
-use crate::supervision::Clock;
+use crate::api::FetchSessions;
+use crate::producer_ids::ProducerIds;
+use crate::replicas::Replicas;
+use crate::supervision::{ActorRef, Clock, Shards};
 
 /// What a node offers the handlers of requests.
 pub struct Services {
@@ -17,6 +22,18 @@ pub struct Services {
     pub node_id: i32,
     /// Its clock.
     pub clock: Clock,
+    /// The cluster's metadata as this node knows it.
+    pub image: Arc<ArcSwap<Image>>,
+    /// The partitions it holds.
+    pub replicas: Replicas,
+    /// Where its actors run.
+    pub shards: Shards,
+    /// Ids for producers.
+    pub producer_ids: ActorRef<ProducerIds>,
+    /// `transaction.max.timeout.ms`.
+    pub transaction_max_timeout_ms: i32,
+    /// What its clients read.
+    pub fetch_sessions: FetchSessions,
 }
 
 impl fmt::Debug for Services {
@@ -37,6 +54,11 @@ pub struct Features {
 }
 
 impl Services {
+    /// The cluster's metadata as this node knows it now.
+    pub fn image(&self) -> Arc<Image> {
+        self.image.load_full()
+    }
+
     /// The features supported and agreed on.
     pub fn features(&self) -> Features {
         Features { finalized_epoch: -1, ..Features::default() }

@@ -5,9 +5,19 @@
 
 mod api_versions;
 mod context;
+mod delete_records;
+mod describe_log_dirs;
+mod describe_producers;
 mod disabled;
+mod fetch;
+mod init_producer_id;
+mod leaders;
+mod list_offsets;
 mod not_yet;
+mod offset_for_leader_epoch;
+mod produce;
 mod table;
+mod topics;
 
 use std::sync::Arc;
 
@@ -18,6 +28,7 @@ use callboard_protocol::messages::{Message, Request};
 use callboard_protocol::wire::Reader;
 
 pub use context::RequestContext;
+pub use fetch::FetchSessions;
 pub use table::{Entry, Service, entry, table};
 
 use crate::net::{

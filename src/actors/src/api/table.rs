@@ -4,7 +4,10 @@ use callboard_protocol::ApiKey;
 use callboard_protocol::messages as m;
 use callboard_protocol::messages::Message;
 
-use super::{Answer, Begin, api_versions, decode, disabled, finish, not_yet};
+use super::{
+    Answer, Begin, api_versions, decode, delete_records, describe_log_dirs, describe_producers, disabled,
+    fetch, finish, init_producer_id, list_offsets, not_yet, offset_for_leader_epoch, produce,
+};
 use crate::net::{ListenerKind, Reply};
 
 /// How far an API is served.
@@ -90,6 +93,9 @@ macro_rules! entries {
 }
 
 entries! {
+    Produce BROKER Served produce::handle, ProduceRequest;
+    Fetch BROKER Served fetch::handle, FetchRequest;
+    ListOffsets BROKER Served list_offsets::handle, ListOffsetsRequest;
     OffsetCommit BROKER Refused not_yet::offset_commit, OffsetCommitRequest;
     OffsetFetch BROKER Refused not_yet::offset_fetch, OffsetFetchRequest;
     FindCoordinator BROKER Refused not_yet::find_coordinator, FindCoordinatorRequest;
@@ -101,6 +107,9 @@ entries! {
     ListGroups BROKER Refused not_yet::list_groups, ListGroupsRequest;
     SaslHandshake BOTH Served disabled::sasl_handshake, SaslHandshakeRequest;
     ApiVersions BOTH Served api_versions::handle, ApiVersionsRequest;
+    DeleteRecords BROKER Served delete_records::handle, DeleteRecordsRequest;
+    InitProducerId BROKER Served init_producer_id::handle, InitProducerIdRequest up to 5;
+    OffsetForLeaderEpoch BROKER Served offset_for_leader_epoch::handle, OffsetForLeaderEpochRequest;
     AddPartitionsToTxn BROKER Refused not_yet::add_partitions_to_txn, AddPartitionsToTxnRequest;
     AddOffsetsToTxn BROKER Refused not_yet::add_offsets_to_txn, AddOffsetsToTxnRequest;
     EndTxn BROKER Refused not_yet::end_txn, EndTxnRequest;
@@ -110,6 +119,7 @@ entries! {
     CreateAcls BOTH Served disabled::create_acls, CreateAclsRequest;
     DeleteAcls BOTH Served disabled::delete_acls, DeleteAclsRequest;
     AlterReplicaLogDirs BROKER Refused not_yet::alter_replica_log_dirs, AlterReplicaLogDirsRequest;
+    DescribeLogDirs BROKER Served describe_log_dirs::handle, DescribeLogDirsRequest;
     SaslAuthenticate BOTH Served disabled::sasl_authenticate, SaslAuthenticateRequest;
     CreateDelegationToken BOTH Served disabled::create_delegation_token, CreateDelegationTokenRequest;
     RenewDelegationToken BOTH Served disabled::renew_delegation_token, RenewDelegationTokenRequest;
@@ -124,6 +134,7 @@ entries! {
     AlterClientQuotas BOTH Refused not_yet::alter_client_quotas, AlterClientQuotasRequest;
     DescribeUserScramCredentials BOTH Refused not_yet::describe_user_scram_credentials, DescribeUserScramCredentialsRequest;
     AlterUserScramCredentials BOTH Refused not_yet::alter_user_scram_credentials, AlterUserScramCredentialsRequest;
+    DescribeProducers BROKER Served describe_producers::handle, DescribeProducersRequest;
     UnregisterBroker BOTH Refused not_yet::unregister_broker, UnregisterBrokerRequest;
     DescribeTransactions BROKER Refused not_yet::describe_transactions, DescribeTransactionsRequest;
     ListTransactions BROKER Refused not_yet::list_transactions, ListTransactionsRequest;
@@ -149,4 +160,76 @@ entries! {
     DeleteShareGroupOffsets BROKER Refused not_yet::delete_share_group_offsets, DeleteShareGroupOffsetsRequest;
     StreamsGroupTopologyDescriptionUpdate BROKER Refused not_yet::streams_group_topology_description_update, StreamsGroupTopologyDescriptionUpdateRequest;
     UnregisterController BOTH Refused not_yet::unregister_controller, UnregisterControllerRequest;
+}
+
+#[cfg(test)]
+mod tests {
+    use callboard_protocol::api::APIS;
+
+    use super::*;
+
+    /// What Kafka serves brokers' clients and this table lacks, until all is built.
+    fn missing() -> Vec<&'static str> {
+        let on_broker = APIS.iter().filter(|api| api.on_broker && api.min_version <= api.max_version);
+        on_broker
+            .filter(|api| entry(api.key, ListenerKind::Broker).is_none())
+            .map(|api| api.key.name())
+            .collect()
+    }
+
+    #[test]
+    fn a_broker_serves_what_kafka_serves() {
+        // Added with the handlers of metadata and administration.
+        let waiting = [
+            "Metadata",
+            "CreateTopics",
+            "DeleteTopics",
+            "DescribeConfigs",
+            "AlterConfigs",
+            "CreatePartitions",
+            "IncrementalAlterConfigs",
+            "DescribeQuorum",
+            "UpdateFeatures",
+            "DescribeCluster",
+            "ListConfigResources",
+            "DescribeTopicPartitions",
+        ];
+        assert_eq!(missing(), waiting);
+        for entry in table(ListenerKind::Broker) {
+            let api = entry.key.info();
+            assert!(api.on_broker, "{}", entry.key);
+            let served = (entry.min_version, entry.max_version);
+            assert_eq!(served, (api.min_version, api.max_version), "{}", entry.key);
+        }
+    }
+
+    #[test]
+    fn a_controller_serves_nothing_that_kafkas_does_not() {
+        for entry in table(ListenerKind::Controller) {
+            let api = entry.key.info();
+            assert!(api.on_controller, "{}", entry.key);
+            assert!(
+                api.has_version(entry.min_version) && api.has_version(entry.max_version),
+                "{}",
+                entry.key
+            );
+        }
+    }
+
+    #[test]
+    fn entries_are_found_by_key() {
+        assert!(ENTRIES.is_sorted_by_key(|entry| entry.key as i16));
+        assert_eq!(entry(ApiKey::Fetch, ListenerKind::Broker).map(|entry| entry.key), Some(ApiKey::Fetch));
+        assert!(entry(ApiKey::Vote, ListenerKind::Broker).is_none());
+    }
+
+    #[test]
+    fn old_produce_versions_and_telemetry_are_advertised_apart() {
+        let advertised = |key| entry(key, ListenerKind::Broker).and_then(Entry::advertised);
+        assert_eq!(advertised(ApiKey::Produce), Some((0, 13)));
+        assert!(entry(ApiKey::Produce, ListenerKind::Broker).is_some_and(|produce| !produce.serves(2)));
+        assert_eq!(advertised(ApiKey::GetTelemetrySubscriptions), None);
+        let count = table(ListenerKind::Broker).filter_map(Entry::advertised).count();
+        assert_eq!(count + missing().len(), 77);
+    }
 }

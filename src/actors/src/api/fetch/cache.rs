@@ -165,7 +165,12 @@ mod tests {
     use super::*;
 
     fn session() -> SharedSession {
-        Arc::new(Mutex::new(Session { id: 0, epoch: 0, uses_topic_ids: true, partitions: Partitions::default() }))
+        Arc::new(Mutex::new(Session {
+            id: 0,
+            epoch: 0,
+            uses_topic_ids: true,
+            partitions: Partitions::default(),
+        }))
     }
 
     fn refused(begun: &Begun, error: ErrorCode) -> bool {

@@ -159,7 +159,13 @@ mod tests {
     }
 
     fn idle(high_watermark: i64) -> Outcome {
-        Outcome { has_records: false, is_error: false, is_redirect: false, high_watermark, log_start_offset: 0 }
+        Outcome {
+            has_records: false,
+            is_error: false,
+            is_redirect: false,
+            high_watermark,
+            log_start_offset: 0,
+        }
     }
 
     fn order(partitions: &Partitions) -> Vec<i32> {
