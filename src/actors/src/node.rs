@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use callboard_metadata::config::BrokerConfig;
+use callboard_metadata::features::{KRAFT_VERSION, SUPPORTED};
 use callboard_metadata::image::Image;
 
 use crate::api::FetchSessions;
+use crate::control::applied::BrokerMetadata;
+use crate::control::controller::QuorumController;
 use crate::producer_ids::ProducerIds;
 use crate::replicas::Replicas;
 use crate::supervision::{ActorRef, Clock, Shards};
@@ -22,8 +24,10 @@ pub struct Services {
     pub node_id: i32,
     /// Its clock.
     pub clock: Clock,
-    /// The cluster's metadata as this node knows it.
-    pub image: Arc<ArcSwap<Image>>,
+    /// The cluster's metadata, as far as this node has carried it out.
+    pub metadata: BrokerMetadata,
+    /// The controller of this node.
+    pub controller: QuorumController,
     /// The partitions it holds.
     pub replicas: Replicas,
     /// Where its actors run.
@@ -56,11 +60,19 @@ pub struct Features {
 impl Services {
     /// The cluster's metadata as this node knows it now.
     pub fn image(&self) -> Arc<Image> {
-        self.image.load_full()
+        self.metadata.current().image.clone()
     }
 
     /// The features supported and agreed on.
     pub fn features(&self) -> Features {
-        Features { finalized_epoch: -1, ..Features::default() }
+        let metadata = self.metadata.current();
+        let mut finalized: Vec<(String, i16)> =
+            metadata.image.features.iter().map(|(name, level)| (name.to_string(), level)).collect();
+        // That of the quorum's log is not in the image.
+        if self.controller.kraft_version() > 0 {
+            finalized.push((KRAFT_VERSION.to_owned(), self.controller.kraft_version()));
+        }
+        let supported = SUPPORTED.iter().map(|(name, range)| (*name, range.min, range.max)).collect();
+        Features { supported, finalized, finalized_epoch: metadata.offset }
     }
 }

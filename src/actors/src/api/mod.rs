@@ -3,21 +3,38 @@
 //! ApiVersions, the version gate and the dispatch all come from [`table`], so
 //! the node never promises a version that it lacks.
 
+mod alter_configs;
 mod api_versions;
+mod auto_creation;
 mod context;
+mod controlled;
+mod create_partitions;
+mod create_topics;
 mod delete_records;
+mod delete_topics;
+mod describe_cluster;
+mod describe_configs;
 mod describe_log_dirs;
 mod describe_producers;
+mod describe_topic_partitions;
+mod described;
 mod disabled;
+mod elect_leaders;
 mod fetch;
+mod incremental_alter_configs;
 mod init_producer_id;
 mod leaders;
+mod list_config_resources;
 mod list_offsets;
+mod metadata;
 mod not_yet;
 mod offset_for_leader_epoch;
+mod partition_reassignments;
 mod produce;
 mod table;
 mod topics;
+mod unregister_broker;
+mod update_features;
 
 use std::sync::Arc;
 

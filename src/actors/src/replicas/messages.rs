@@ -162,6 +162,15 @@ impl Message for GoOffline {
     }
 }
 
+/// Answered once the partition's log is open and follows its orders, or is known not to open.
+#[derive(Debug, Clone, Copy)]
+pub struct AwaitOpen;
+
+impl Message for AwaitOpen {
+    type Reply = ();
+    const NAME: &'static str = "AwaitOpen";
+}
+
 /// One partition to be there, as the metadata says.
 #[derive(Debug, Clone)]
 pub struct Wanted {

@@ -7,54 +7,22 @@ use callboard_protocol::messages::alter_replica_log_dirs_response::{
     AlterReplicaLogDirPartitionResult, AlterReplicaLogDirTopicResult,
 };
 use callboard_protocol::messages::alter_user_scram_credentials_response::AlterUserScramCredentialsResult;
-use callboard_protocol::messages::elect_leaders_response::{PartitionResult, ReplicaElectionResult};
 use callboard_protocol::messages::{
     AlterClientQuotasRequest, AlterClientQuotasResponse, AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse, AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse,
-    ElectLeadersRequest, ElectLeadersResponse,
 };
 
 use super::super::RequestContext;
 use super::{CODE, message, refuse_at_top};
 
-/// From this version on the answer has an error at its top.
-const FIRST_ELECT_WITH_ERROR: i16 = 1;
-
 refuse_at_top! {
-    alter_partition_reassignments AlterPartitionReassignmentsRequest AlterPartitionReassignmentsResponse error_message;
-    list_partition_reassignments ListPartitionReassignmentsRequest ListPartitionReassignmentsResponse error_message;
     describe_client_quotas DescribeClientQuotasRequest DescribeClientQuotasResponse error_message;
     describe_user_scram_credentials DescribeUserScramCredentialsRequest DescribeUserScramCredentialsResponse error_message;
-    unregister_broker UnregisterBrokerRequest UnregisterBrokerResponse error_message;
     unregister_controller UnregisterControllerRequest UnregisterControllerResponse error_message;
     add_raft_voter AddRaftVoterRequest AddRaftVoterResponse error_message;
     remove_raft_voter RemoveRaftVoterRequest RemoveRaftVoterResponse error_message;
     get_telemetry_subscriptions GetTelemetrySubscriptionsRequest GetTelemetrySubscriptionsResponse;
     push_telemetry PushTelemetryRequest PushTelemetryResponse;
-}
-
-/// Leaders are not elected on request yet.
-pub async fn elect_leaders(
-    _: &RequestContext,
-    request: ElectLeadersRequest,
-    version: i16,
-) -> ElectLeadersResponse {
-    if version >= FIRST_ELECT_WITH_ERROR {
-        return ElectLeadersResponse { error_code: CODE, ..Default::default() };
-    }
-    let partition = |index: &i32| PartitionResult {
-        partition_id: *index,
-        error_code: CODE,
-        error_message: message(),
-        ..Default::default()
-    };
-    let topics =
-        request.topic_partitions.unwrap_or_default().into_iter().map(|topic| ReplicaElectionResult {
-            topic: topic.topic,
-            partition_result: topic.partitions.iter().map(partition).collect(),
-            ..Default::default()
-        });
-    ElectLeadersResponse { replica_election_results: topics.collect(), ..Default::default() }
 }
 
 /// Replicas stay in the directory they are in.

@@ -24,7 +24,8 @@ use callboard_storage::{Log, StorageError};
 
 use super::manager::{Manager, RemoveLater};
 use super::messages::{
-    DeletePartition, DeleteRecords, DescribeProducers, DirectoryFailed, GoOffline, ProducerInfo, Reassigned,
+    AwaitOpen, DeletePartition, DeleteRecords, DescribeProducers, DirectoryFailed, GoOffline, ProducerInfo,
+    Reassigned,
 };
 use super::purgatory::{Kind, Purgatories};
 use super::settings::PartitionSettings;
@@ -66,6 +67,7 @@ pub struct Partition {
     unflushed_records: i64,
     flush_timer: Option<TimerHandle>,
     delete_when_open: Option<ReplyTo<Result<(), ErrorCode>>>,
+    await_open: Vec<ReplyTo<()>>,
 }
 
 impl std::fmt::Debug for Partition {
@@ -92,6 +94,7 @@ impl Partition {
             unflushed_records: 0,
             flush_timer: None,
             delete_when_open: None,
+            await_open: Vec::new(),
         }
     }
 
@@ -126,6 +129,7 @@ impl Partition {
             Some(reply) => self.delete(reply, ctx),
             None => self.take_orders(ctx),
         }
+        self.await_open.drain(..).for_each(|waiting| waiting.send(()));
     }
 
     /// Follows the orders of the manager as they are now.
@@ -265,6 +269,15 @@ impl Handler<Reassigned> for Partition {
     fn handle(&mut self, _: Reassigned, reply: ReplyTo<()>, ctx: &mut Context<Self>) {
         self.take_orders(ctx);
         reply.send(());
+    }
+}
+
+impl Handler<AwaitOpen> for Partition {
+    fn handle(&mut self, _: AwaitOpen, reply: ReplyTo<()>, _: &mut Context<Self>) {
+        match self.holding {
+            Holding::Opening => self.await_open.push(reply),
+            Holding::Open(_) | Holding::Nothing => reply.send(()),
+        }
     }
 }
 
