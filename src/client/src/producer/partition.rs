@@ -157,10 +157,12 @@ impl PartitionTask {
             }
             if let Err(error) = self.number(&mut batch).await {
                 if error.is_retriable() {
+                    // Nothing but this loop tries again: with an empty wire no answer would wake the task.
                     self.ready.push_front(batch);
-                    return self.pause().await;
+                    self.pause().await;
+                } else {
+                    batch.failed(&error);
                 }
-                batch.failed(&error);
                 continue;
             }
             let answer = self.start(&batch).await;
