@@ -93,8 +93,10 @@ impl Handler<Add> for Probe {
     }
 }
 
+type Deed = Box<dyn FnOnce(&mut Probe, &mut Context<Probe>) + Send>;
+
 /// Runs a closure on the actor.
-pub struct Do(pub Box<dyn FnOnce(&mut Probe, &mut Context<Probe>) + Send>);
+pub struct Do(pub Deed);
 
 impl Do {
     pub fn new(what: impl FnOnce(&mut Probe, &mut Context<Probe>) + Send + 'static) -> Self {

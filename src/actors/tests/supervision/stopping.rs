@@ -97,14 +97,14 @@ fn tasks_are_in_the_tree_and_their_panics_stay_theirs() {
         let group = tree.root().supervisor(SupervisorSpec::new("connections"));
         let bad = group.spawn_task("bad", Placement::WithParent, || async { panic!("in a task") });
         let ended = group.spawn_task("ended", Placement::WithParent, || async {});
-        let good = group.spawn_task("good", Placement::WithParent, || std::future::pending());
+        let good = group.spawn_task("good", Placement::WithParent, std::future::pending);
         super::common::until(|| bad.is_finished() && ended.is_finished()).await;
         assert_eq!(info(&tree, "node/connections/good").state, State::Running);
         assert_eq!(info(&tree, "node/connections").children.len(), 1);
         assert!(!good.is_finished());
         good.stop().await;
         assert!(good.is_finished());
-        let last = group.spawn_task("last", Placement::WithParent, || std::future::pending());
+        let last = group.spawn_task("last", Placement::WithParent, std::future::pending);
         assert_eq!(tree.shutdown(Duration::from_secs(1)).await, Exit::Clean);
         assert!(last.is_finished());
     });

@@ -9,7 +9,7 @@ use super::common::{Add, Do, Journal, Keep, Note, Probe, info, simulate, until};
 
 fn populate(tree: &Tree) -> callboard_actors::supervision::ActorRef<Probe> {
     let group = tree.root().supervisor(SupervisorSpec::new("group"));
-    group.spawn_task("task", Placement::WithParent, || std::future::pending());
+    group.spawn_task("task", Placement::WithParent, std::future::pending);
     for name in ["a", "b"] {
         group.spawn(Spec::new(name, move || Probe::new(name, &Journal::default())));
     }
