@@ -71,11 +71,7 @@ pub(crate) fn sync_dir(path: &Path) -> Result<(), StorageError> {
 
 /// Replaces a small file as a whole: a temporary file, fsync, rename, fsync of the directory.
 /// A reader sees the old content or the new, after a crash too.
-pub fn write_atomically(
-    path: &Path,
-    content: &[u8],
-    durability: Durability,
-) -> Result<(), StorageError> {
+pub fn write_atomically(path: &Path, content: &[u8], durability: Durability) -> Result<(), StorageError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
     let tmp = path.with_file_name(name);

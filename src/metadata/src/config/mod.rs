@@ -16,7 +16,7 @@ mod update;
 mod validator;
 mod value;
 
-pub use broker::{BrokerConfig, Roles, MetadataLogConfig, QuorumConfig};
+pub use broker::{BrokerConfig, MetadataLogConfig, QuorumConfig, Roles};
 pub use definition::{
     ConfigType, Default as DefaultValue, Definition, Definitions, Importance, UpdateMode,
     broker as broker_definitions, client_metrics as client_metrics_definitions, group as group_definitions,
