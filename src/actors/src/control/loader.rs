@@ -8,7 +8,7 @@
 //!   `metadata.log.max.snapshot.interval.ms` after the last.
 //! - Crash: built again from the log. What is published stays until then, and subscriptions outlive it.
 //! - A committed record that can't be applied would fail again, so it escalates with
-//!   [`Exit::MetadataFailed`](crate::supervision::Exit::MetadataFailed).
+//!   [`Exit::MetadataFailed`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

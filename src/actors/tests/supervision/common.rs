@@ -94,7 +94,6 @@ impl Handler<Add> for Probe {
 }
 
 type Deed = Box<dyn FnOnce(&mut Probe, &mut Context<Probe>) + Send>;
-
 /// Runs a closure on the actor.
 pub struct Do(pub Deed);
 
