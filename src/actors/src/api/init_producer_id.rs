@@ -31,8 +31,8 @@ async fn next(cx: &RequestContext, request: &InitProducerIdRequest) -> Result<i6
         return Err(ErrorCode::InvalidRequest);
     }
     if let Some(transactional_id) = &request.transactional_id {
-        let longest = cx.services.transaction_max_timeout_ms;
-        return Err(match request.transaction_timeout_ms {
+        let longest = cx.services.int_setting("transaction.max.timeout.ms");
+        return Err(match i64::from(request.transaction_timeout_ms) {
             _ if transactional_id.is_empty() => ErrorCode::InvalidRequest,
             timeout if timeout <= 0 || timeout > longest => ErrorCode::InvalidTransactionTimeout,
             _ => ErrorCode::UnsupportedVersion,

@@ -3,28 +3,28 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use callboard_metadata::image::Image;
 use callboard_protocol::messages::{fetch_response, produce_response};
 use callboard_protocol::{ByteString, Uuid};
 
 use super::RequestContext;
+use crate::control::applied::AppliedMetadata;
 
 /// Finds leaders, and remembers which brokers the answer must describe.
 pub(super) struct Leaders<'a> {
     cx: &'a RequestContext,
-    image: Arc<Image>,
+    metadata: Arc<AppliedMetadata>,
     named: BTreeSet<i32>,
 }
 
 impl<'a> Leaders<'a> {
     /// None named yet.
     pub(super) fn new(cx: &'a RequestContext) -> Self {
-        Self { cx, image: cx.services.image(), named: BTreeSet::new() }
+        Self { cx, metadata: cx.services.metadata(), named: BTreeSet::new() }
     }
 
     /// Leader and epoch of a partition whose topic goes by id, or by name if the id is zero.
     pub(super) fn find(&mut self, name: &str, id: Uuid, partition: i32) -> Option<(i32, i32)> {
-        let topics = &self.image.topics;
+        let topics = &self.metadata.image.topics;
         let topic = if id == Uuid::ZERO { topics.by_name(name) } else { topics.by_id(id) }?;
         let registration = topic.partition(partition)?;
         self.named.insert(registration.leader);
@@ -34,7 +34,7 @@ impl<'a> Leaders<'a> {
     fn endpoints(&self) -> impl Iterator<Item = (i32, ByteString, i32, Option<ByteString>)> {
         let listener = &self.cx.connection.listener.name;
         self.named.iter().filter_map(move |id| {
-            let broker = self.image.cluster.broker(*id)?;
+            let broker = self.metadata.image.cluster.broker(*id)?;
             let endpoint = broker.endpoint(listener)?;
             Some((*id, endpoint.host.clone(), i32::from(endpoint.port), broker.rack.clone()))
         })

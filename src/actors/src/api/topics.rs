@@ -19,8 +19,8 @@ pub(super) struct Found<'a> {
 
 /// Finds a topic by its id.
 pub(super) fn by_id(cx: &RequestContext, id: Uuid) -> Result<Found<'_>, ErrorCode> {
-    let image = cx.services.image();
-    match image.topics.name(id) {
+    let metadata = cx.services.metadata();
+    match metadata.image.topics.name(id) {
         Some(name) => Ok(Found { cx, id, internal: is_internal(name) }),
         None => Err(ErrorCode::UnknownTopicId),
     }
@@ -28,8 +28,8 @@ pub(super) fn by_id(cx: &RequestContext, id: Uuid) -> Result<Found<'_>, ErrorCod
 
 /// Finds a topic by its name.
 pub(super) fn by_name<'a>(cx: &'a RequestContext, name: &str) -> Result<Found<'a>, ErrorCode> {
-    let image = cx.services.image();
-    match image.topics.by_name(name) {
+    let metadata = cx.services.metadata();
+    match metadata.image.topics.by_name(name) {
         Some(topic) => Ok(Found { cx, id: topic.id, internal: is_internal(&topic.name) }),
         None => Err(ErrorCode::UnknownTopicOrPartition),
     }
@@ -67,8 +67,8 @@ pub(super) fn partition(cx: &RequestContext, id: Uuid, index: i32) -> Result<Par
     if let Some(handle) = cx.services.replicas.registry.partition(id, index) {
         return Ok(handle);
     }
-    let image = cx.services.image();
-    match image.topics.by_id(id).and_then(|topic| topic.partition(index)) {
+    let metadata = cx.services.metadata();
+    match metadata.image.topics.by_id(id).and_then(|topic| topic.partition(index)) {
         Some(_) => Err(ErrorCode::NotLeaderOrFollower),
         None => Err(ErrorCode::UnknownTopicOrPartition),
     }
