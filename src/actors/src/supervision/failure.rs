@@ -95,6 +95,19 @@ impl Exit {
     }
 }
 
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Clean => "stopped as asked",
+            Self::Refused => "start-up was refused",
+            Self::ActorFailed => "an actor failed for good",
+            Self::MetadataFailed => "the metadata could not be read or written",
+            Self::LogDirectoriesFailed => "no log directory is left",
+            Self::ShutdownTimedOut => "some actors did not stop in time",
+        })
+    }
+}
+
 /// What is known of one crash: given to the log, the tree and the spec's `on_failure`.
 #[derive(Debug, Clone)]
 pub struct CrashReport {
