@@ -32,8 +32,7 @@ pub fn encode(records: &[VersionedRecord], now_ms: i64) -> Result<Ready, AppendF
 pub fn encode_control(records: &[ControlRecord], now_ms: i64) -> Result<Ready, LogError> {
     let mut builder = BatchBuilder::new(0).control(true);
     for record in records {
-        control_records::append_to(&mut builder, record, now_ms)
-            .map_err(|error| LogError::Damaged(error.to_string()))?;
+        control_records::to_wire(record).append_to(&mut builder, now_ms)?;
     }
     Ok(ready(builder)?)
 }

@@ -1,13 +1,11 @@
 //! The control records of the quorum's log, between the machine's form and the wire's.
 
-use bytes::Bytes;
 use callboard_protocol::messages::voters_record::{Endpoint, KRaftVersionFeature, Voter};
 use callboard_protocol::messages::{
-    KRaftVersionRecord, LeaderChangeMessage, Message, VotersRecord, leader_change_message,
+    KRaftVersionRecord, LeaderChangeMessage, VotersRecord, leader_change_message,
 };
-use callboard_protocol::records::control::ControlType;
-use callboard_protocol::records::{BatchBuilder, RecordBatch};
-use callboard_protocol::wire::{EncodeError, Reader};
+use callboard_protocol::records::RecordBatch;
+use callboard_protocol::records::control::KRaftRecord;
 use callboard_raft::{ControlRecord, ReplicaKey, VoterSet};
 
 use super::LogError;
@@ -28,16 +26,9 @@ impl QuorumRecords {
             return Ok(());
         }
         for record in batch.records()? {
-            let record = record?;
-            let value = record.value.unwrap_or_default();
-            match ControlType::from_key(record.key.as_deref().unwrap_or_default())? {
-                Some(ControlType::KRaftVersion) => {
-                    let version = KRaftVersionRecord::decode(&mut Reader::new(&value), 0)?;
-                    self.kraft_version = Some(version.k_raft_version);
-                }
-                Some(ControlType::KRaftVoters) => {
-                    self.voters = Some(voters_from(VotersRecord::decode(&mut Reader::new(&value), 0)?)?);
-                }
+            match KRaftRecord::read(&record?)? {
+                Some(KRaftRecord::KRaftVersion(record)) => self.kraft_version = Some(record.k_raft_version),
+                Some(KRaftRecord::KRaftVoters(record)) => self.voters = Some(voters_from(record)?),
                 _ => {}
             }
         }
@@ -45,35 +36,27 @@ impl QuorumRecords {
     }
 }
 
-/// Adds a control record to a batch of them.
-pub fn append_to(builder: &mut BatchBuilder, record: &ControlRecord, now_ms: i64) -> Result<(), EncodeError> {
-    let (kind, value) = encode(record)?;
-    builder.append(now_ms, Some(&kind.key()), Some(&value), &[]);
-    Ok(())
-}
-
-fn encode(record: &ControlRecord) -> Result<(ControlType, Bytes), EncodeError> {
-    Ok(match record {
+/// The machine's record as the wire has it.
+pub fn to_wire(record: &ControlRecord) -> KRaftRecord {
+    match record {
         ControlRecord::LeaderChange { leader_id, voters, granting_voters } => {
             // Kafka 4.4 writes version 0, without directories, whatever the kraft.version.
             let list = |ids: &[i32]| {
                 let voter = |&voter_id| leader_change_message::Voter { voter_id, ..Default::default() };
                 ids.iter().map(voter).collect()
             };
-            let message = LeaderChangeMessage {
+            KRaftRecord::LeaderChange(LeaderChangeMessage {
                 leader_id: *leader_id,
                 voters: list(voters),
                 granting_voters: list(granting_voters),
                 ..Default::default()
-            };
-            (ControlType::LeaderChange, message.to_bytes(0)?)
+            })
         }
         ControlRecord::KRaftVersion(version) => {
-            let message = KRaftVersionRecord { k_raft_version: *version, ..Default::default() };
-            (ControlType::KRaftVersion, message.to_bytes(0)?)
+            KRaftRecord::KRaftVersion(KRaftVersionRecord { k_raft_version: *version, ..Default::default() })
         }
-        ControlRecord::Voters(voters) => (ControlType::KRaftVoters, voters_record(voters).to_bytes(0)?),
-    })
+        ControlRecord::Voters(voters) => KRaftRecord::KRaftVoters(voters_record(voters)),
+    }
 }
 
 fn voters_record(voters: &VoterSet) -> VotersRecord {

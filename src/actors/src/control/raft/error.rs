@@ -1,7 +1,7 @@
 //! What can go wrong with the metadata log.
 
 use callboard_protocol::records::RecordError;
-use callboard_protocol::wire::DecodeError;
+use callboard_protocol::wire::EncodeError;
 use callboard_raft::RaftError;
 use callboard_storage::{AppendError, ReadError, StorageError};
 
@@ -25,9 +25,9 @@ pub enum LogError {
     /// A batch can't be read.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A control record can't be read.
-    #[error("control record: {0}")]
-    Decode(#[from] DecodeError),
+    /// A record can't be written.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
     /// The election's file or the voters.
     #[error(transparent)]
     Raft(#[from] RaftError),

@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use callboard_metadata::VersionedRecord;
-use callboard_protocol::messages::{Message, SnapshotFooterRecord, SnapshotHeaderRecord};
-use callboard_protocol::records::control::ControlType;
-use callboard_protocol::records::{BatchBuilder, RecordBatch, batches};
-use callboard_protocol::wire::Reader;
+use callboard_protocol::messages::{SnapshotFooterRecord, SnapshotHeaderRecord};
+use callboard_protocol::records::control::KRaftRecord;
+use callboard_protocol::records::{BatchBuilder, batches};
 use callboard_raft::{ControlRecord, SnapshotId};
 
 use super::control_records::{self, QuorumRecords};
@@ -72,13 +71,12 @@ pub fn read_file(path: &Path, id: SnapshotId) -> Result<(Snapshot, QuorumRecords
         }
         batch.verify_crc()?;
         quorum.note(&batch)?;
-        for (kind, value) in controls(&batch)? {
-            match kind {
-                ControlType::SnapshotHeader => {
-                    let header = SnapshotHeaderRecord::decode(&mut Reader::new(&value), 0)?;
+        for record in batch.records()? {
+            match KRaftRecord::read(&record?)? {
+                Some(KRaftRecord::SnapshotHeader(header)) => {
                     last_contained_log_timestamp_ms = header.last_contained_log_timestamp;
                 }
-                ControlType::SnapshotFooter => ended = true,
+                Some(KRaftRecord::SnapshotFooter(_)) => ended = true,
                 _ => {}
             }
         }
@@ -87,17 +85,6 @@ pub fn read_file(path: &Path, id: SnapshotId) -> Result<(Snapshot, QuorumRecords
         return Err(LogError::Damaged(format!("{} has no end", path.display())));
     }
     Ok((Snapshot { id, last_contained_log_timestamp_ms, records }, quorum))
-}
-
-fn controls(batch: &RecordBatch) -> Result<Vec<(ControlType, Bytes)>, LogError> {
-    let mut out = Vec::new();
-    for record in batch.records()? {
-        let record = record?;
-        if let Some(kind) = ControlType::from_key(record.key.as_deref().unwrap_or_default())? {
-            out.push((kind, record.value.unwrap_or_default()));
-        }
-    }
-    Ok(out)
 }
 
 /// Writes a snapshot so that it is there whole and durable, or not at all.
@@ -119,26 +106,24 @@ pub fn write(dir: &Path, snapshot: &Snapshot, quorum: &QuorumRecords, now_ms: i6
 
 /// The batches of a snapshot.
 fn encode(snapshot: &Snapshot, quorum: &QuorumRecords, now_ms: i64) -> Result<Vec<Bytes>, LogError> {
-    let encoding = |error: callboard_protocol::wire::EncodeError| LogError::Damaged(error.to_string());
     let epoch = snapshot.id.epoch;
     let mut out = Vec::new();
     let mut head = BatchBuilder::new(0).partition_leader_epoch(epoch).control(true);
-    let header = SnapshotHeaderRecord {
+    let header = KRaftRecord::SnapshotHeader(SnapshotHeaderRecord {
         last_contained_log_timestamp: snapshot.last_contained_log_timestamp_ms,
         ..Default::default()
-    };
-    let header = header.to_bytes(0).map_err(encoding)?;
-    head.append(now_ms, Some(&ControlType::SnapshotHeader.key()), Some(&header), &[]);
+    });
+    header.append_to(&mut head, now_ms)?;
     let version = quorum.kraft_version.filter(|version| *version > 0).map(ControlRecord::KRaftVersion);
     let voters = quorum.voters.clone().filter(|_| version.is_some()).map(ControlRecord::Voters);
     for record in version.iter().chain(&voters) {
-        control_records::append_to(&mut head, record, now_ms).map_err(encoding)?;
+        control_records::to_wire(record).append_to(&mut head, now_ms)?;
     }
     let mut offset = i64::try_from(head.len()).unwrap_or(i64::MAX);
     out.push(head.build()?);
     let mut batch = BatchBuilder::new(offset).partition_leader_epoch(epoch);
     for VersionedRecord { record, version } in &snapshot.records {
-        let value = record.encode_frame(*version).map_err(encoding)?;
+        let value = record.encode_frame(*version)?;
         if !batch.is_empty() && batch.size_bytes() + value.len() > MAX_BATCH_BYTES {
             let full = BatchBuilder::new(offset).partition_leader_epoch(epoch);
             out.push(std::mem::replace(&mut batch, full).build()?);
@@ -150,8 +135,7 @@ fn encode(snapshot: &Snapshot, quorum: &QuorumRecords, now_ms: i64) -> Result<Ve
         out.push(batch.build()?);
     }
     let mut foot = BatchBuilder::new(offset).partition_leader_epoch(epoch).control(true);
-    let footer = SnapshotFooterRecord::default().to_bytes(0).map_err(encoding)?;
-    foot.append(now_ms, Some(&ControlType::SnapshotFooter.key()), Some(&footer), &[]);
+    KRaftRecord::SnapshotFooter(SnapshotFooterRecord::default()).append_to(&mut foot, now_ms)?;
     out.push(foot.build()?);
     Ok(out)
 }
