@@ -8,6 +8,13 @@ use clap::{ArgGroup, Args, Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "callboard", version, propagate_version = true)]
 pub struct Cli {
+    /// What is logged: error, warn, info, debug, trace, or filters such as `info,callboard_actors=debug`.
+    /// `RUST_LOG` does the same.
+    #[arg(long, global = true, value_name = "FILTER")]
+    pub log_level: Option<String>,
+    /// Log one JSON object a line.
+    #[arg(long, global = true)]
+    pub log_json: bool,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -16,12 +23,40 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Start one node, broker and controller in one, in a directory that is formatted when it is new.
+    Dev(DevArgs),
+    /// Start the node that a properties file describes.
+    Server(ServerArgs),
     /// Format log directories and look at them.
     Storage {
         /// What to do with them.
         #[command(subcommand)]
         command: StorageCommand,
     },
+}
+
+/// Arguments of `dev`.
+#[derive(Debug, Args)]
+pub struct DevArgs {
+    /// The port of the broker. The controller listens on the next one.
+    #[arg(long, default_value_t = 9092, value_parser = clap::value_parser!(u16).range(1..=65534))]
+    pub port: u16,
+    /// Where the data is kept. A directory that is new or empty is formatted.
+    #[arg(long, value_name = "DIR", default_value = "callboard-data")]
+    pub data_dir: PathBuf,
+    /// A setting as in server.properties; may be repeated.
+    #[arg(long = "override", value_name = "NAME=VALUE", value_parser = parse_override)]
+    pub overrides: Vec<(String, String)>,
+}
+
+/// Arguments of `server`.
+#[derive(Debug, Args)]
+pub struct ServerArgs {
+    /// The properties file.
+    pub file: PathBuf,
+    /// A setting that wins over the file; may be repeated.
+    #[arg(long = "override", value_name = "NAME=VALUE", value_parser = parse_override)]
+    pub overrides: Vec<(String, String)>,
 }
 
 /// The storage tool.
@@ -96,6 +131,14 @@ pub struct FeatureDependenciesArgs {
     pub feature: Vec<String>,
 }
 
+fn parse_override(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    if name.trim().is_empty() {
+        return Err("expected NAME=VALUE".to_owned());
+    }
+    Ok((name.trim().to_owned(), value.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,7 +153,7 @@ mod tests {
     fn storage_options_are_kafkas() {
         let line = "callboard storage format -t id -c f -g -r 4.0 -f a=1 --feature b=2 -S x --standalone";
         let cli = Cli::try_parse_from(line.split(' ')).unwrap();
-        let Command::Storage { command } = cli.command;
+        let Command::Storage { command } = cli.command else { panic!("{cli:?}") };
         let StorageCommand::Format(format) = command else { panic!("{command:?}") };
         assert!(format.ignore_formatted && format.standalone);
         assert_eq!(format.feature, ["a=1", "b=2"]);
@@ -118,5 +161,12 @@ mod tests {
             let line = format!("callboard storage format -t id -c f {both}");
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{both}");
         }
+    }
+
+    #[test]
+    fn overrides_are_names_and_values() {
+        assert_eq!(parse_override("a.b=c=d"), Ok(("a.b".to_owned(), "c=d".to_owned())));
+        assert!(parse_override("a").is_err());
+        assert!(parse_override("=b").is_err());
     }
 }

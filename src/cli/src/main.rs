@@ -1,8 +1,12 @@
 //! The `callboard` binary: the server and its tools.
 
 mod args;
+mod dev;
+mod directories;
 mod exit;
+mod logging;
 mod properties;
+mod server;
 mod settings;
 mod storage;
 
@@ -17,20 +21,26 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are printed as errors too, to standard output.
+            // Help and version come as errors too; they go to standard output.
             let exit = if error.use_stderr() { Exit::Refused } else { Exit::Success };
             let _ = error.print();
             return exit.into();
         }
     };
-    let result = match cli.command {
-        Command::Storage { command } => storage::run(command, &mut std::io::stdout()),
-    };
-    match result {
+    match run(cli) {
         Ok(exit) => exit.into(),
         Err(error) => {
             eprintln!("{error:#}");
             Exit::Refused.into()
         }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<Exit> {
+    logging::start(cli.log_level.as_deref(), cli.log_json).map_err(anyhow::Error::msg)?;
+    match cli.command {
+        Command::Dev(args) => dev::run(args),
+        Command::Server(args) => server::run_file(args),
+        Command::Storage { command } => storage::run(command, &mut std::io::stdout()),
     }
 }

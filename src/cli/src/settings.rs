@@ -49,7 +49,6 @@ pub fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
 }
 
-#[expect(dead_code, reason = "for the server command")]
 impl Loaded {
     /// Logs each remark once.
     pub fn log_remarks(&self) {
@@ -102,5 +101,18 @@ mod tests {
             error,
             "Invalid value 5 for configuration log.segment.bytes: Value must be at least 1048576"
         );
+    }
+
+    #[test]
+    fn the_sample_files_are_accepted_without_a_remark() {
+        for (name, broker, controller) in
+            [("server", true, true), ("broker", true, false), ("controller", false, true)]
+        {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../config/{name}.properties"));
+            let base = properties::read_file(&path).unwrap();
+            let loaded = load(base, [], vec![]).unwrap();
+            assert_eq!((loaded.config.roles.broker, loaded.config.roles.controller), (broker, controller), "{name}");
+            assert_eq!(loaded.remarks, Remarks::default(), "{name}");
+        }
     }
 }

@@ -68,7 +68,6 @@ pub fn run(config: &BrokerConfig, args: &FormatArgs, out: &mut impl Write) -> an
 ///
 /// # Errors
 /// The directory cannot be written.
-#[expect(dead_code, reason = "for the dev command")]
 pub fn run_standalone(config: &BrokerConfig) -> anyhow::Result<()> {
     let metadata_directory_id = ids::random_uuid()?;
     let plan = Plan {
