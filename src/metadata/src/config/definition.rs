@@ -103,7 +103,7 @@ pub enum UpdateMode {
 
 /// The value a setting has when nobody set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Default {
+pub enum DefaultValue {
     /// It must be set.
     Required,
     /// No value.
@@ -120,7 +120,7 @@ pub struct Definition {
     /// Its type.
     pub kind: ConfigType,
     /// Its default.
-    pub default: Default,
+    pub default: DefaultValue,
     /// What is allowed.
     pub validator: Validator,
     /// How much it matters.
@@ -152,8 +152,8 @@ impl Definition {
     /// The default as a value; `None` when it is null or must be given.
     pub fn default_value(&self) -> Option<Value> {
         match self.default {
-            Default::Text(text) => value::parse(self.name, self.kind, text).ok(),
-            Default::Null | Default::Required => None,
+            DefaultValue::Text(text) => value::parse(self.name, self.kind, text).ok(),
+            DefaultValue::Null | DefaultValue::Required => None,
         }
     }
 }
@@ -211,9 +211,9 @@ fn parse_line(line: &'static str) -> Option<Definition> {
         name,
         kind: ConfigType::parse(kind)?,
         default: match default {
-            "(required)" => Default::Required,
-            "null" => Default::Null,
-            text => Default::Text(text),
+            "(required)" => DefaultValue::Required,
+            "null" => DefaultValue::Null,
+            text => DefaultValue::Text(text),
         },
         validator: Validator::parse(validator)?,
         importance: match importance {
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn every_default_is_a_value_of_its_type_and_every_synonym_exists() {
         for definition in broker().iter().chain(topic().iter()).chain(group().iter()) {
-            if let Default::Text(text) = definition.default {
+            if let DefaultValue::Text(text) = definition.default {
                 let value = value::parse(definition.name, definition.kind, text).unwrap();
                 assert_eq!(value.to_string(), text, "{}", definition.name);
             }

@@ -18,9 +18,8 @@ mod value;
 
 pub use broker::{BrokerConfig, MetadataLogConfig, QuorumConfig, Roles};
 pub use definition::{
-    ConfigType, Default as DefaultValue, Definition, Definitions, Importance, UpdateMode,
-    broker as broker_definitions, client_metrics as client_metrics_definitions, group as group_definitions,
-    topic as topic_definitions,
+    ConfigType, DefaultValue, Definition, Definitions, Importance, UpdateMode, broker as broker_definitions,
+    client_metrics as client_metrics_definitions, group as group_definitions, topic as topic_definitions,
 };
 pub use describe::{
     Entry, Source, Synonym, describe_broker, describe_client_metrics, describe_cluster_default,

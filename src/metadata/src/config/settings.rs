@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::definition::{self, Default, UpdateMode};
+use super::definition::{self, DefaultValue, UpdateMode};
 use super::effect;
 use super::error::ConfigError;
 use super::value::Value;
@@ -93,8 +93,8 @@ impl Settings {
     /// The text of a setting: the strongest layer that has it, or its default.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.explicit(name).or_else(|| match definition::broker().get(name)?.default {
-            Default::Text(text) => Some(text),
-            Default::Null | Default::Required => None,
+            DefaultValue::Text(text) => Some(text),
+            DefaultValue::Null | DefaultValue::Required => None,
         })
     }
 
