@@ -1,14 +1,16 @@
 //! `callboard dev`: one node that is broker and controller, for development.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
+use callboard_actors::supervision::Exit;
+use callboard_storage::MetaProperties;
 
 use crate::args::DevArgs;
-use crate::exit::Exit;
 use crate::settings::{self, Loaded};
 use crate::storage::format;
-use crate::{directories, server};
+use crate::server;
 
 /// The node's id.
 const NODE_ID: i32 = 1;
@@ -21,10 +23,14 @@ pub fn run(args: DevArgs) -> anyhow::Result<Exit> {
     std::fs::create_dir_all(&args.data_dir).with_context(|| args.data_dir.display().to_string())?;
     let data_dir = args.data_dir.canonicalize().with_context(|| args.data_dir.display().to_string())?;
     let loaded = load(args.port, &data_dir, settings::environment(), args.overrides)?;
-    if !directories::is_formatted(&loaded.config)? {
+    if MetaProperties::read(&loaded.config.metadata_log_dir)?.is_none() {
         format::run_standalone(&loaded.config)?;
     }
-    server::run(loaded)
+    let (addresses, dir) = (server::describe(&loaded.config.listeners), data_dir.display().to_string());
+    server::run(loaded, move || {
+        // Nobody may be reading; the node runs all the same.
+        let _ = writeln!(std::io::stdout(), "Callboard is ready on {addresses}, data in {dir}");
+    })
 }
 
 /// The settings of a node alone: its own, then the environment's and the command line's.

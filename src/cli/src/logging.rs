@@ -4,16 +4,13 @@ use std::io::IsTerminal as _;
 
 use tracing_subscriber::EnvFilter;
 
-/// What is logged when nobody says otherwise.
-const DEFAULT_FILTER: &str = "info";
-
-/// Starts logging. `filter` wins over `RUST_LOG`.
+/// Starts logging. `filter` wins over `RUST_LOG`, and that over `default`.
 ///
 /// # Errors
 /// The text of what is wrong with the filter.
-pub fn start(filter: Option<&str>, json: bool) -> Result<(), String> {
+pub fn start(filter: Option<&str>, default: &str, json: bool) -> Result<(), String> {
     let given = filter.map(str::to_owned).or_else(|| std::env::var("RUST_LOG").ok());
-    let text = given.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| DEFAULT_FILTER.to_owned());
+    let text = given.filter(|text| !text.trim().is_empty()).unwrap_or_else(|| default.to_owned());
     let filter = EnvFilter::try_new(&text).map_err(|error| format!("log filter {text:?}: {error}"))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -2,8 +2,6 @@
 
 mod args;
 mod dev;
-mod directories;
-mod exit;
 mod logging;
 mod properties;
 mod server;
@@ -12,32 +10,39 @@ mod storage;
 
 use std::process::ExitCode;
 
+use callboard_actors::supervision::Exit;
 use clap::Parser as _;
 
 use crate::args::{Cli, Command};
-use crate::exit::Exit;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version come as errors too; they go to standard output.
-            let exit = if error.use_stderr() { Exit::Refused } else { Exit::Success };
+            let exit = if error.use_stderr() { Exit::Refused } else { Exit::Clean };
             let _ = error.print();
-            return exit.into();
+            return code(exit);
         }
     };
     match run(cli) {
-        Ok(exit) => exit.into(),
+        Ok(exit) => code(exit),
         Err(error) => {
             eprintln!("{error:#}");
-            Exit::Refused.into()
+            code(Exit::Refused)
         }
     }
 }
 
+fn code(exit: Exit) -> ExitCode {
+    ExitCode::from(exit.code())
+}
+
 fn run(cli: Cli) -> anyhow::Result<Exit> {
-    logging::start(cli.log_level.as_deref(), cli.log_json).map_err(anyhow::Error::msg)?;
+    // `dev` says on standard output that it is ready, and needs no log for that.
+    let quiet = matches!(cli.command, Command::Dev(_));
+    let default = if quiet { "warn" } else { "info" };
+    logging::start(cli.log_level.as_deref(), default, cli.log_json).map_err(anyhow::Error::msg)?;
     match cli.command {
         Command::Dev(args) => dev::run(args),
         Command::Server(args) => server::run_file(args),

@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
+use callboard_actors::supervision::Exit;
 use callboard_metadata::config::BrokerConfig;
 use callboard_storage::MetaProperties;
 
 use super::format::all_directories;
-use crate::exit::Exit;
 
 /// Prints the directories that are there, what they belong to and what is wrong with them.
 ///
@@ -47,7 +47,7 @@ pub fn run(config: &BrokerConfig, out: &mut impl Write) -> anyhow::Result<Exit> 
         writeln!(out, "Found metadata: {}\n", describe(meta))?;
     }
     print(out, "Found problem", &problems, ["", "s"])?;
-    Ok(if problems.is_empty() { Exit::Success } else { Exit::Refused })
+    Ok(if problems.is_empty() { Exit::Clean } else { Exit::Refused })
 }
 
 fn print(out: &mut impl Write, title: &str, lines: &[String], endings: [&str; 2]) -> std::io::Result<()> {

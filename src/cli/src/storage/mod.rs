@@ -10,8 +10,9 @@ mod versions;
 
 use std::io::Write;
 
+use callboard_actors::supervision::Exit;
+
 use crate::args::StorageCommand;
-use crate::exit::Exit;
 use crate::settings;
 
 /// Runs a storage command; what it finds goes to `out`, what is wrong comes back.
@@ -34,5 +35,5 @@ pub fn run(command: StorageCommand, out: &mut impl Write) -> anyhow::Result<Exit
         }
         StorageCommand::FeatureDependencies(args) => versions::feature_dependencies(&args.feature, out)?,
     }
-    Ok(Exit::Success)
+    Ok(Exit::Clean)
 }
