@@ -117,8 +117,11 @@ impl Node {
         let directories = Directories::open(&config, &mut random)?;
         let ports = Ports::bind(&config)?;
         let tree = Tree::new("node", Strategy::OneForOne, &shards, random.next_u64());
-        let watchdog =
-            if shards.is_local() { None } else { Some(Watchdog::start(&tree, WatchdogOptions::default(), |_| {})?) };
+        let watchdog = if shards.is_local() {
+            None
+        } else {
+            Some(Watchdog::start(&tree, WatchdogOptions::default(), |_| {})?)
+        };
         let config = Arc::new(config);
         let root = tree.root();
         let (controller, loader) = start_quorum(root, &config, &directories, &ports, &mut random);
@@ -283,9 +286,8 @@ fn start_producer_ids(
             let request = AllocateProducerIdsRequest { broker_id, broker_epoch, ..Default::default() };
             let response = controller.decide(request, ALLOCATE_PRODUCER_IDS_VERSION).await?.response;
             match ErrorCode::from(response.error_code) {
-                ErrorCode::None => {
-                    Ok(response.producer_id_start..response.producer_id_start + i64::from(response.producer_id_len))
-                }
+                ErrorCode::None => Ok(response.producer_id_start
+                    ..response.producer_id_start + i64::from(response.producer_id_len)),
                 error => Err(error),
             }
         })

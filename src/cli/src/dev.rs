@@ -8,9 +8,9 @@ use callboard_actors::supervision::Exit;
 use callboard_storage::MetaProperties;
 
 use crate::args::DevArgs;
+use crate::server;
 use crate::settings::{self, Loaded};
 use crate::storage::format;
-use crate::server;
 
 /// The node's id.
 const NODE_ID: i32 = 1;

@@ -16,6 +16,10 @@ pub fn start(filter: Option<&str>, default: &str, json: bool) -> Result<(), Stri
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal());
-    if json { builder.json().init() } else { builder.init() }
+    if json {
+        builder.json().init()
+    } else {
+        builder.init()
+    }
     Ok(())
 }

@@ -111,7 +111,11 @@ mod tests {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../config/{name}.properties"));
             let base = properties::read_file(&path).unwrap();
             let loaded = load(base, [], vec![]).unwrap();
-            assert_eq!((loaded.config.roles.broker, loaded.config.roles.controller), (broker, controller), "{name}");
+            assert_eq!(
+                (loaded.config.roles.broker, loaded.config.roles.controller),
+                (broker, controller),
+                "{name}"
+            );
             assert_eq!(loaded.remarks, Remarks::default(), "{name}");
         }
     }

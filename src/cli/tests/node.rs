@@ -49,7 +49,11 @@ impl Running {
     /// Reads standard error up to a line with this text.
     fn wait_for_log(&mut self, text: &str) -> String {
         let mut lines = BufReader::new(self.0.stderr.as_mut().unwrap()).lines();
-        lines.by_ref().map(Result::unwrap).find(|line| line.contains(text)).unwrap_or_else(|| panic!("no {text}"))
+        lines
+            .by_ref()
+            .map(Result::unwrap)
+            .find(|line| line.contains(text))
+            .unwrap_or_else(|| panic!("no {text}"))
     }
 
     fn signal(&self, name: &str) {

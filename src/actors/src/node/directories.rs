@@ -88,7 +88,8 @@ impl Directories {
         let mut data: Vec<LogDirectory> = Vec::new();
         let mut metadata_directory_id = Uuid::ZERO;
         for dir in paths {
-            std::fs::create_dir_all(&dir).map_err(|source| DirectoryError::Make { dir: dir.clone(), source })?;
+            std::fs::create_dir_all(&dir)
+                .map_err(|source| DirectoryError::Make { dir: dir.clone(), source })?;
             locks.push(DirectoryLock::acquire(&dir)?);
             let id = own(&dir, config.node_id, &metadata.cluster_id, random)?;
             if data.iter().any(|other| other.id == id) {

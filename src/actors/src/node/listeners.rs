@@ -12,8 +12,8 @@ use super::{Services, StartError};
 use crate::api::Api;
 use crate::control::lifecycle::BrokerLifecycle;
 use crate::net::{
-    BoundListener, ConnectionBounds, ConnectionLimits, Dispatch, ListenerInfo, ListenerKind, PendingConnection,
-    RequestQueue,
+    BoundListener, ConnectionBounds, ConnectionLimits, Dispatch, ListenerInfo, ListenerKind,
+    PendingConnection, RequestQueue,
 };
 use crate::supervision::{Placement, SupervisorRef, SupervisorSpec};
 
@@ -152,7 +152,9 @@ fn overrides(config: &BrokerConfig) -> BTreeMap<IpAddr, usize> {
                 let limit = usize::try_from(*limit).unwrap_or(usize::MAX);
                 found.extend(addresses.map(|address| (address.ip(), limit)));
             }
-            Err(error) => tracing::warn!(host, %error, "max.connections.per.ip.overrides: the host does not resolve"),
+            Err(error) => {
+                tracing::warn!(host, %error, "max.connections.per.ip.overrides: the host does not resolve")
+            }
         }
     }
     found

@@ -49,7 +49,11 @@ pub(super) fn of_broker(
 }
 
 /// The controller's registration.
-pub(super) fn of_controller(config: &BrokerConfig, ports: &Ports, random: &mut Random) -> ControllerRegistrationRequest {
+pub(super) fn of_controller(
+    config: &BrokerConfig,
+    ports: &Ports,
+    random: &mut Random,
+) -> ControllerRegistrationRequest {
     let listener = |listener: &Listener| {
         let (host, port) = advertised(listener, ports);
         controller_registration_request::Listener {
