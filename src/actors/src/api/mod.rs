@@ -16,6 +16,7 @@ mod describe_cluster;
 mod describe_configs;
 mod describe_log_dirs;
 mod describe_producers;
+mod describe_quorum;
 mod describe_topic_partitions;
 mod described;
 mod disabled;

@@ -1,14 +1,16 @@
 //! The metadata loader: committed records become images, published to all.
 //!
-//! - Owns: the newest image; the subscriptions to it; the count of what was read since the last snapshot.
-//! - Takes: [`LogNews`] from the raft actor, [`FollowImages`] from whoever must act on changes.
-//! - Tells: readers through [`MetadataView`], which needs no message; followers by [`NewImage`], one at a time each. A
-//!   slow follower gets one delta over all it missed.
-//! - Snapshots: asks the raft actor to write one after `metadata.log.max.record.bytes.between.snapshots` of records, or
-//!   `metadata.log.max.snapshot.interval.ms` after the last.
-//! - Crash: built again from the log. What is published stays until then, and subscriptions outlive it.
-//! - A committed record that can't be applied would fail again, so it escalates with
+//! - Who sends: the raft actor ([`LogNews`]); whoever must act on changes ([`FollowImages`]).
+//! - Owns: the newest image; the followers, who get [`NewImage`], one at a time each: a slow one gets one delta over all it
+//!   missed. Readers use [`MetadataView`], without a message.
+//! - Runs: one a node. Snapshots are written by the raft actor: after `metadata.log.max.record.bytes.between.snapshots`
+//!   of records, or `metadata.log.max.snapshot.interval.ms` after the last.
+//! - Mailbox: control lane, one outstanding by the raft actor; followers come once each.
+//! - Timers: the age of the last snapshot.
+//! - Restart: built again from the log. What is published stays until then, and followers outlive it. A committed record
+//!   that can't be applied would fail again: it escalates with
 //!   [`Exit::MetadataFailed`].
+//! - To a client, its crash means a delay of what the controller has decided.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

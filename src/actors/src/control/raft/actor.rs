@@ -6,48 +6,44 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use callboard_raft::{AppendWrite, Effect, Input, Machine, Sealed, SnapshotId, Writes};
-use callboard_storage::{Log, Origin, delete_files};
+use callboard_storage::{Durability, Log, Origin, delete_files, write_atomically};
 
-use super::control_records::QuorumRecords;
 use super::feed::{Next, Position, Recent, Shared, Subscriber};
-use super::messages::{
-    Append, AppendFailed, AppendedRange, CommittedBatch, DescribeQuorum, Leadership, LogNews, QuorumInfo,
-    ReadBootstrap, Resign, Subscribe, WriteSnapshot,
-};
+use super::messages::{Append, AppendFailed, AppendedRange, CommittedBatch, Leadership, LogNews};
 use super::open::{self, Opened, QUORUM_STATE};
 use super::options::RaftOptions;
 use super::retention::{self, Kept, Limits};
 use super::{LogError, READ_BYTES, batches, snapshot};
-use crate::supervision::{Actor, AskError, Context, Failure, Handler, ReplyTo, TimerHandle};
+use crate::supervision::{Actor, AskError, Context, Failure, TimerHandle};
 
 /// How often snapshots and log are held against their limits, as in Kafka.
 const RETENTION_PERIOD: Duration = Duration::from_secs(60);
 
 /// The quorum's log. See the [module](super).
 pub struct RaftActor {
-    options: RaftOptions,
-    shared: Arc<Shared>,
+    pub(super) options: RaftOptions,
+    pub(super) shared: Arc<Shared>,
     /// `None` while it is being opened, and after the end.
-    open: Option<Open>,
-    next_subscription: u64,
+    pub(super) open: Option<Open>,
+    pub(super) next_subscription: u64,
 }
 
 /// The log, open.
-struct Open {
-    dir: PathBuf,
+pub(super) struct Open {
+    pub(super) dir: PathBuf,
     log: Log,
-    machine: Machine,
-    snapshots: Vec<SnapshotId>,
+    pub(super) machine: Machine,
+    pub(super) snapshots: Vec<SnapshotId>,
     recent: Recent,
     /// Inputs that wait for an election state to be on disk.
     inputs: VecDeque<Input>,
-    persisting: bool,
+    pub(super) persisting: bool,
     syncing: bool,
     timer: Option<TimerHandle>,
     started: tokio::time::Instant,
 }
 
-type Ctx = Context<RaftActor>;
+pub(super) type Ctx = Context<RaftActor>;
 
 impl RaftActor {
     pub(super) fn new(options: RaftOptions, shared: Arc<Shared>) -> Self {
@@ -76,7 +72,7 @@ impl RaftActor {
     }
 
     /// Gives the machine an input, once the inputs before it are done.
-    fn input(&mut self, input: Input, ctx: &mut Ctx) {
+    pub(super) fn input(&mut self, input: Input, ctx: &mut Ctx) {
         if let Some(open) = &mut self.open {
             open.inputs.push_back(input);
             self.pump(ctx);
@@ -104,8 +100,10 @@ impl RaftActor {
         let Some(open) = &mut self.open else { return };
         open.persisting = true;
         let path = open.dir.join(QUORUM_STATE);
+        // A write begun before a crash must not come after those of the actor's next life.
+        let (shared, generation) = (Arc::clone(&self.shared), ctx.generation());
         let write = move || {
-            callboard_storage::write_atomically(&path, text.as_bytes(), callboard_storage::Durability::Synced)
+            shared.write_as(generation, || write_atomically(&path, text.as_bytes(), Durability::Synced))
         };
         ctx.blocking("write quorum-state", write, move |actor: &mut Self, result, ctx| {
             if let Err(error) = result {
@@ -176,7 +174,7 @@ impl RaftActor {
     }
 
     /// Gives each idle subscriber its next news.
-    fn feed(&mut self, ctx: &mut Ctx) {
+    pub(super) fn feed(&mut self, ctx: &mut Ctx) {
         let Some(open) = &mut self.open else { return };
         let at = open.position();
         let shared = Arc::clone(&self.shared);
@@ -247,7 +245,7 @@ impl RaftActor {
         self.feed(ctx);
     }
 
-    fn append(&mut self, append: Append, ctx: &mut Ctx) -> Result<AppendedRange, AppendFailed> {
+    pub(super) fn append(&mut self, append: Append, ctx: &mut Ctx) -> Result<AppendedRange, AppendFailed> {
         let expected_epoch = append.expected_epoch;
         let not_leader = AppendFailed::NotLeader { expected_epoch };
         // While an election state is on its way to disk, its epoch has not begun yet.
@@ -285,7 +283,7 @@ impl RaftActor {
     }
 
     /// Lets old snapshots and the log before them go.
-    fn apply_retention(&mut self, ctx: &mut Ctx) {
+    pub(super) fn apply_retention(&mut self, ctx: &mut Ctx) {
         let Some(open) = &mut self.open else { return };
         let limits = Limits {
             size_bytes: self.options.log.max_retention_bytes,
@@ -318,7 +316,7 @@ fn deliver(name: &'static str, subscriber: &Subscriber, news: LogNews, ctx: &mut
 
 impl Open {
     /// The machine's clock: it doesn't go back, and doesn't jump when the wall clock is set.
-    fn machine_time(&self, ctx: &Ctx) -> i64 {
+    pub(super) fn machine_time(&self, ctx: &Ctx) -> i64 {
         i64::try_from(ctx.now().duration_since(self.started).as_millis()).unwrap_or(i64::MAX)
     }
 
@@ -356,16 +354,16 @@ impl Open {
 
     fn position(&self) -> Position {
         let hint = self.machine.leader();
-        let leads = self.machine.append_position(hint.epoch).is_ok() && !self.persisting;
+        let leads = self.machine.append_position(hint.epoch).is_ok();
         Position {
             high_watermark: self.machine.high_watermark(),
             snapshot_end: self.snapshots.last().map_or(0, |id| id.end_offset),
             start_offset: self.log.log_start_offset(),
-            leadership: Leadership {
+            leadership: (!self.persisting).then(|| Leadership {
                 epoch: hint.epoch,
                 leader_id: hint.leader_id,
                 end_offset: leads.then(|| self.log.log_end_offset()),
-            },
+            }),
         }
     }
 
@@ -402,7 +400,11 @@ impl Actor for RaftActor {
             subscriber.told = None;
         }
         let (options, now_ms) = (self.options.clone(), ctx.now_ms());
-        let run = move || open::open(&options, now_ms);
+        let (shared, generation) = (Arc::clone(&self.shared), ctx.generation());
+        let run = move || {
+            shared.take_over(generation);
+            open::open(&options, now_ms)
+        };
         ctx.blocking("open", run, |actor: &mut Self, opened, ctx| actor.opened(opened, ctx));
         Ok(())
     }
@@ -418,100 +420,5 @@ impl Actor for RaftActor {
                 }
             },
         );
-    }
-}
-
-impl Handler<Append> for RaftActor {
-    fn handle(&mut self, append: Append, reply: ReplyTo<Result<AppendedRange, AppendFailed>>, ctx: &mut Ctx) {
-        let result = self.append(append, ctx);
-        reply.send(result);
-    }
-}
-
-impl Handler<Subscribe> for RaftActor {
-    fn handle(&mut self, subscribe: Subscribe, reply: ReplyTo<()>, ctx: &mut Ctx) {
-        self.next_subscription += 1;
-        // Ids of an earlier life of this actor must not come again.
-        let id = (ctx.generation() << 32) + self.next_subscription;
-        let name = subscribe.name;
-        self.shared.subscribers().insert(name, Subscriber::new(subscribe, id));
-        reply.send(());
-        self.feed(ctx);
-    }
-}
-
-impl Handler<WriteSnapshot> for RaftActor {
-    fn handle(&mut self, message: WriteSnapshot, reply: ReplyTo<Result<(), String>>, ctx: &mut Ctx) {
-        let Some(open) = &self.open else { return reply.send(Err("the log is not open yet".to_owned())) };
-        let snapshot = message.snapshot;
-        let id = snapshot.id;
-        if open.snapshots.last().is_some_and(|newest| newest.end_offset >= id.end_offset) {
-            return reply.send(Ok(()));
-        }
-        if id.end_offset > open.machine.high_watermark() {
-            return reply.send(Err(format!("offset {} is not committed", id.end_offset)));
-        }
-        let kraft_version = Some(open.machine.kraft_version());
-        let voters = Some(open.machine.voters().clone());
-        let quorum = QuorumRecords { kraft_version, voters };
-        let (dir, now_ms) = (open.dir.clone(), ctx.now_ms());
-        let write = move || snapshot::write(&dir, &snapshot, &quorum, now_ms);
-        ctx.blocking("write snapshot", write, move |actor: &mut Self, result, ctx| match result {
-            Ok(()) => {
-                tracing::info!(
-                    end_offset = id.end_offset,
-                    epoch = id.epoch,
-                    "wrote a snapshot of the metadata"
-                );
-                if let Some(open) = &mut actor.open {
-                    open.snapshots.push(id);
-                }
-                reply.send(Ok(()));
-                actor.apply_retention(ctx);
-            }
-            // The log is whole without it: the next one may succeed.
-            Err(error) => {
-                tracing::warn!(%error, "could not write a snapshot of the metadata");
-                reply.send(Err(error.to_string()));
-            }
-        });
-    }
-}
-
-impl Handler<DescribeQuorum> for RaftActor {
-    fn handle(&mut self, _: DescribeQuorum, reply: ReplyTo<Option<QuorumInfo>>, ctx: &mut Ctx) {
-        let info = self.open.as_ref().filter(|open| !open.persisting).map(|open| {
-            let now = open.machine_time(ctx);
-            let mut status = open.machine.status(now);
-            for replica in status.voters.iter_mut().chain(&mut status.observers) {
-                for at in [&mut replica.last_fetch_ms, &mut replica.last_caught_up_ms] {
-                    if *at >= 0 {
-                        *at += ctx.now_ms() - now;
-                    }
-                }
-            }
-            QuorumInfo { status, voters: open.machine.voters().clone() }
-        });
-        reply.send(info);
-    }
-}
-
-impl Handler<ReadBootstrap> for RaftActor {
-    fn handle(
-        &mut self,
-        _: ReadBootstrap,
-        reply: ReplyTo<<ReadBootstrap as crate::supervision::Message>::Reply>,
-        ctx: &mut Ctx,
-    ) {
-        let dir = self.options.metadata_log_dir.clone();
-        let read = move || open::read_bootstrap(&dir).map_err(|error| error.to_string());
-        ctx.blocking("read bootstrap", read, move |_: &mut Self, result, _| reply.send(result));
-    }
-}
-
-impl Handler<Resign> for RaftActor {
-    fn handle(&mut self, _: Resign, reply: ReplyTo<()>, ctx: &mut Ctx) {
-        self.input(Input::Resign, ctx);
-        reply.send(());
     }
 }

@@ -18,11 +18,17 @@ pub struct Shared {
     subscribers: Mutex<BTreeMap<&'static str, Subscriber>>,
     /// The epoch and its leader.
     pub leader: watch::Sender<LeaderHint>,
+    /// The actor's generation that may write `quorum-state`; held while it is written.
+    writer: Mutex<u64>,
 }
 
 impl Default for Shared {
     fn default() -> Self {
-        Self { subscribers: Mutex::default(), leader: watch::Sender::new(LeaderHint::default()) }
+        Self {
+            subscribers: Mutex::default(),
+            leader: watch::Sender::new(LeaderHint::default()),
+            writer: Mutex::default(),
+        }
     }
 }
 
@@ -30,6 +36,17 @@ impl Shared {
     /// The subscriptions. Only the actor takes them.
     pub fn subscribers(&self) -> MutexGuard<'_, BTreeMap<&'static str, Subscriber>> {
         self.subscribers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on only this generation of the actor writes. Waits for a write of an earlier one to end.
+    pub fn take_over(&self, generation: u64) {
+        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = generation;
+    }
+
+    /// Does a write of a generation of the actor, unless a later one has taken over.
+    pub fn write_as<E>(&self, generation: u64, write: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if *writer == generation { write() } else { Ok(()) }
     }
 }
 
@@ -67,8 +84,8 @@ pub struct Position {
     pub snapshot_end: i64,
     /// Whether the log still has what is before.
     pub start_offset: i64,
-    /// The leader, and if it is this node the log's end.
-    pub leadership: Leadership,
+    /// The leader, and if it is this node the log's end. `None` while that is not on disk yet.
+    pub leadership: Option<Leadership>,
 }
 
 impl Subscriber {
@@ -79,10 +96,14 @@ impl Subscriber {
 
     /// What it gets next, if anything.
     pub fn next(&self, at: &Position, recent: &Recent) -> Option<Next> {
-        let untold =
-            self.told.map(|t| (t.epoch, t.leader_id)) != Some((at.leadership.epoch, at.leadership.leader_id));
-        if untold && at.leadership.end_offset.is_none() && at.leadership.epoch > 0 {
-            return Some(Next::News(LogNews::Leadership(at.leadership)));
+        let untold = at.leadership.filter(|now| {
+            self.told.is_none_or(|told| {
+                (told.epoch, told.leader_id, told.end_offset.is_some())
+                    != (now.epoch, now.leader_id, now.end_offset.is_some())
+            })
+        });
+        if let Some(news) = untold.filter(|now| now.end_offset.is_none()) {
+            return Some(Next::News(LogNews::Leadership(news)));
         }
         if self.next_offset < at.start_offset || (self.next_offset == 0 && at.snapshot_end > 0) {
             return Some(Next::Snapshot);
@@ -95,8 +116,9 @@ impl Subscriber {
             });
         }
         // A controller that subscribes again must first see what its former life appended.
-        let caught_up = at.leadership.end_offset.is_some_and(|end| self.next_offset >= end);
-        (untold && caught_up).then_some(Next::News(LogNews::Leadership(at.leadership)))
+        untold
+            .filter(|now| now.end_offset.is_some_and(|end| self.next_offset >= end))
+            .map(|news| Next::News(LogNews::Leadership(news)))
     }
 
     /// Notes what it has taken.

@@ -1,21 +1,24 @@
 //! The raft actor: the quorum's log, `__cluster_metadata-0`.
 //!
-//! - Owns: the log's files, its snapshots and `quorum-state`; the [`callboard_raft::Machine`]; the subscriptions.
-//! - Takes: [`Append`] from the controller, [`WriteSnapshot`] from the metadata loader, [`Subscribe`] from both,
-//!   [`DescribeQuorum`], [`ReadBootstrap`], [`Resign`].
-//! - Tells: [`LogNews`] to subscribers, one at a time each; the leader through [`Raft::leader`].
-//! - Blocking pool: opening, syncs (one for all appends since the last), votes, snapshots, reads for subscribers that
-//!   are behind. Appends go to the page cache from the actor itself.
-//! - Crash: built again from its files. Subscriptions outlive it. Appends that were not synced may be lost: the new
-//!   epoch tells the controller, which goes back to what is committed.
-//! - I/O error: the node can't go on without its metadata log, so it escalates with
-//!   [`Exit::MetadataFailed`](crate::supervision::Exit::MetadataFailed).
+//! - Who sends: the controller ([`Append`], [`ReadBootstrap`], [`Resign`]), the metadata loader ([`WriteSnapshot`]), both
+//!   [`Subscribe`]; DescribeQuorum handlers ([`DescribeQuorum`]).
+//! - Owns: the log's files, its snapshots and `quorum-state`; the [`callboard_raft::Machine`]; the subscriptions. It tells
+//!   [`LogNews`] to subscribers, one at a time each, and publishes the leader ([`Raft::leader`]).
+//! - Runs: one a node. Opening, syncs (one for all appends since the last), votes, snapshots and reads for subscribers
+//!   that are behind go to the blocking pool; appends go to the page cache from the actor itself.
+//! - Mailbox: bounded by count; the controller has one append outstanding for each event.
+//! - Timers: the machine's next deadline (none for a quorum of one that leads), retention each minute.
+//! - Restart: built again from its files, in a new epoch. Subscriptions outlive it. The new epoch tells the controller
+//!   to go back to what is committed. An I/O error escalates with
+//!   [`Exit::MetadataFailed`](crate::supervision::Exit::MetadataFailed): a node can't go on without its metadata log.
+//! - To a client, its crash means NOT_CONTROLLER until a controller leads again.
 
 mod actor;
 mod batches;
 mod control_records;
 mod error;
 mod feed;
+mod handlers;
 mod messages;
 mod open;
 mod options;

@@ -7,13 +7,15 @@ use callboard_metadata::bootstrap::{activation_records, default_features, format
 use callboard_metadata::config::{MetadataLogConfig, QuorumConfig};
 use callboard_protocol::Uuid;
 use callboard_protocol::messages::metadata_record::MetadataRecord;
-use callboard_protocol::messages::{NoOpRecord, TopicRecord};
+use callboard_protocol::messages::{BeginTransactionRecord, EndTransactionRecord, NoOpRecord, TopicRecord};
 use callboard_raft::{Endpoint, ReplicaKey, SnapshotId, Voter, VoterSet};
 
 use super::control_records::QuorumRecords;
 use super::*;
-use crate::control::loader::{Loader, MetadataView, SnapshotPolicy};
-use crate::supervision::{Clock, Exit, Shards, Strategy, Tree};
+use crate::control::loader::{Loader, MetadataView, NewImage, SnapshotPolicy};
+use crate::supervision::{
+    Actor, ActorRef, Clock, Context, Exit, Handler, ReplyTo, Shards, Spec, Strategy, Tree, faults,
+};
 
 const NODE: i32 = 1;
 
@@ -69,6 +71,7 @@ fn format(dir: &Path) {
 struct TestNode {
     tree: Tree,
     raft: Raft,
+    loader: Loader,
     view: MetadataView,
 }
 
@@ -78,8 +81,9 @@ impl TestNode {
         let tree = Tree::new("node", Strategy::OneForOne, &shards, 42);
         let raft = Raft::spawn(tree.root(), options);
         let policy = SnapshotPolicy { max_record_bytes: snapshot_bytes, max_interval_ms: None };
-        let view = Loader::spawn(tree.root(), raft.clone(), policy).view().clone();
-        Self { tree, raft, view }
+        let loader = Loader::spawn(tree.root(), raft.clone(), policy);
+        let view = loader.view().clone();
+        Self { tree, raft, loader, view }
     }
 
     async fn leader_epoch(&self) -> i32 {
@@ -302,6 +306,149 @@ fn a_torn_end_is_cut_off() {
     simulate(async {
         let node = TestNode::start(options(dir.path()), 1 << 30);
         assert_eq!(node.view.published(39).await.unwrap().epoch, 2);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn a_transaction_shows_when_it_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    format(dir.path());
+    simulate(async {
+        let node = TestNode::start(options(dir.path()), 1);
+        node.view.published(2).await.unwrap();
+        let begin = VersionedRecord::new(BeginTransactionRecord::default().into(), 0);
+        let range = node.append(vec![begin, topic("a", 1)]).await;
+        let mut position = node.view.position();
+        let seen = position.wait_for(|(offset, _)| *offset >= range.last_offset);
+        assert!(tokio::time::timeout(Duration::from_secs(5), seen).await.is_err());
+        assert_eq!(node.view.current().offset, 2);
+        let end = VersionedRecord::new(EndTransactionRecord::default().into(), 0);
+        let range = node.append(vec![topic("b", 2), end]).await;
+        let published = node.view.published(range.last_offset).await.unwrap();
+        assert!(published.image.topics.by_name("a").is_some());
+        node.stop().await;
+    });
+}
+
+/// Follows images and the log, and checks that nothing is missed or goes back.
+#[derive(Clone, Default)]
+struct Witness {
+    log_offset: i64,
+    image_offset: i64,
+    topics: Vec<String>,
+    led: Vec<(i32, i64)>,
+}
+
+impl Actor for Witness {}
+
+impl Handler<LogNews> for Witness {
+    fn handle(&mut self, news: LogNews, reply: ReplyTo<()>, _: &mut Context<Self>) {
+        if let LogNews::Leadership(Leadership { epoch, end_offset: Some(end), .. }) = news {
+            assert_eq!(end, self.log_offset, "leads before it has told all");
+            self.led.push((epoch, end));
+        }
+        if let LogNews::Batches(batches) = &news {
+            for batch in batches {
+                if batch.last_offset < self.log_offset {
+                    continue;
+                }
+                assert_eq!(batch.base_offset, self.log_offset, "a gap");
+                self.log_offset = batch.last_offset + 1;
+            }
+        }
+        reply.send(());
+    }
+}
+
+impl Handler<NewImage> for Witness {
+    fn handle(&mut self, image: NewImage, reply: ReplyTo<()>, _: &mut Context<Self>) {
+        assert!(image.new.offset >= self.image_offset);
+        self.image_offset = image.new.offset;
+        for topic in image.delta.topics.iter().filter(|t| t.created) {
+            self.topics.push(topic.name.to_string());
+        }
+        reply.send(());
+    }
+}
+
+struct Report;
+
+impl crate::supervision::Message for Report {
+    type Reply = Witness;
+    const NAME: &'static str = "Report";
+}
+
+impl Handler<Report> for Witness {
+    fn handle(&mut self, _: Report, reply: ReplyTo<Witness>, _: &mut Context<Self>) {
+        reply.send(self.clone());
+    }
+}
+
+#[test]
+fn crashes_lose_nothing_and_tell_nothing_twice() {
+    let dir = tempfile::tempdir().unwrap();
+    format(dir.path());
+    simulate(async {
+        let node = TestNode::start(options(dir.path()), 1 << 30);
+        let witness: ActorRef<Witness> = node.tree.root().spawn(Spec::new("witness", Witness::default));
+        let to = witness.recipient();
+        node.raft.subscribe(Subscribe { name: "witness", to, from_offset: 0 }).await.unwrap();
+        node.loader.follow("witness", witness.recipient()).await.unwrap();
+        let mut written = vec![];
+        for number in 0..60_u8 {
+            if number % 5 == 0 {
+                let victim = if number % 10 == 0 { "node/raft" } else { "node/metadata" };
+                assert!(faults::crash(&node.tree, victim), "{victim}");
+                // Out of the way of the restart policy, which gives up on a storm.
+                tokio::time::sleep(Duration::from_secs(60)).await;
+            }
+            let name = format!("topic-{number}");
+            // As a controller does: a failed append is no append, and it asks again in the new epoch.
+            let range = loop {
+                let epoch = node.leader_epoch().await;
+                let append = node.raft.append(vec![topic(&name, number)], epoch, None).await;
+                if let Ok(Ok(range)) = append {
+                    break range;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            };
+            node.view.published(range.last_offset).await.unwrap();
+            written.push(name);
+        }
+        let end = node.view.current().offset;
+        for name in &written {
+            assert!(node.view.current().image.topics.by_name(name).is_some(), "{name}");
+        }
+        let mut seen = witness.ask(Report).await.unwrap();
+        while seen.log_offset <= end || seen.image_offset < end {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            seen = witness.ask(Report).await.unwrap();
+        }
+        assert_eq!(seen.topics, written);
+        // Six crashes of the raft actor: seven epochs, each told once.
+        let epochs: Vec<i32> = seen.led.iter().map(|led| led.0).collect();
+        assert_eq!(epochs, [1, 2, 3, 4, 5, 6, 7]);
+        node.stop().await;
+    });
+}
+
+#[test]
+fn leadership_is_told_when_it_is_won_and_when_it_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    format(dir.path());
+    simulate(async {
+        let node = TestNode::start(options(dir.path()), 1 << 30);
+        let witness: ActorRef<Witness> = node.tree.root().spawn(Spec::new("witness", Witness::default));
+        // It subscribes before the first election is over.
+        let to = witness.recipient();
+        node.raft.subscribe(Subscribe { name: "witness", to, from_offset: 0 }).await.unwrap();
+        node.view.published(2).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!(witness.ask(Report).await.unwrap().led, [(1, 3)]);
+        node.raft.actor().ask(Resign).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(witness.ask(Report).await.unwrap().led, [(1, 3), (2, 4)]);
         node.stop().await;
     });
 }
