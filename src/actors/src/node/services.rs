@@ -73,9 +73,9 @@ impl Services {
         let metadata = self.metadata();
         let mut finalized: Vec<_> =
             metadata.image.features.iter().map(|(name, level)| (name.to_string(), level)).collect();
-        // Its level is in the quorum's log, not in the image: a quorum that can change has level 1.
-        if self.config.controller_quorum_voters.is_empty() {
-            finalized.push((KRAFT_VERSION.to_owned(), 1));
+        // Its level is in the quorum's log, not in the image.
+        if self.controller.kraft_version() > 0 {
+            finalized.push((KRAFT_VERSION.to_owned(), self.controller.kraft_version()));
         }
         Features {
             supported: SUPPORTED.iter().map(|(name, range)| (*name, range.min, range.max)).collect(),
