@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use super::applied::BrokerMetadata;
 use super::controller::{Decided, QuorumController};
 use crate::supervision::{
-    Actor, ActorRef, Ask, Context, Failure, Handler, Message, ReplyTo, Spec, SupervisorRef,
+    Actor, ActorRef, Ask, Context, Failure, Handler, Message, ReplyTo, Spec, SupervisorRef, TimerHandle,
 };
 
 /// The pause after an attempt to register that failed.
@@ -80,6 +80,7 @@ impl BrokerLifecycle {
             state: publish.clone(),
             registered: false,
             asking: false,
+            next_beat: None,
             stopping: None,
         };
         Self { actor: supervisor.spawn(Spec::new("lifecycle", factory)), state }
@@ -122,6 +123,8 @@ pub struct LifecycleActor {
     registered: bool,
     /// A registration or heartbeat is on its way.
     asking: bool,
+    /// The timer of the next heartbeat.
+    next_beat: Option<TimerHandle>,
     /// Set once the node wants to stop.
     stopping: Option<Vec<ReplyTo<()>>>,
 }
@@ -238,7 +241,10 @@ impl LifecycleActor {
     }
 
     fn beat_after(&mut self, pause: Duration, ctx: &mut Ctx) {
-        ctx.after("heartbeat", pause, |actor, ctx| actor.beat(ctx));
+        if let Some(timer) = self.next_beat.take() {
+            ctx.cancel(timer);
+        }
+        self.next_beat = Some(ctx.after("heartbeat", pause, |actor, ctx| actor.beat(ctx)));
     }
 }
 

@@ -161,6 +161,11 @@ impl Controller {
         self.image.latest()
     }
 
+    /// Whether a metadata transaction is open: a controller that failed amid one leaves it so.
+    pub fn in_transaction(&self) -> bool {
+        self.image.in_transaction()
+    }
+
     /// Applies a record: of an own decision, or read from the log.
     pub fn replay(&mut self, record: &MetadataRecord) -> Result<(), ReplayError> {
         self.image.apply(record)?;

@@ -6,7 +6,9 @@ use std::time::Duration;
 use callboard_metadata::controller::{Context as Circumstances, Controller};
 use callboard_metadata::image::{Image, METADATA_VERSION};
 use callboard_metadata::{VersionedRecord, bootstrap};
-use callboard_protocol::ErrorCode;
+use callboard_protocol::messages::AbortTransactionRecord;
+use callboard_protocol::messages::metadata_record::MetadataRecord;
+use callboard_protocol::{ByteString, ErrorCode};
 use tokio::sync::watch;
 
 use super::in_flight::{InFlight, Pipeline, Settle};
@@ -75,6 +77,10 @@ impl ControllerActor {
     }
 
     fn committed(&mut self, batch: &CommittedBatch, ctx: &mut Ctx) {
+        // Another epoch's records mean that its own of the same offsets were never appended.
+        if matches!(self.role, Role::Active { epoch } if epoch != batch.epoch) {
+            self.step_down();
+        }
         // What it wrote itself is replayed already.
         if batch.last_offset >= self.next_offset {
             if !self.pipeline.is_empty() {
@@ -126,6 +132,9 @@ impl ControllerActor {
 
     fn activate(&mut self, epoch: i32, ctx: &mut Ctx) {
         self.machine.start_sessions(ctx.now_ms());
+        if self.machine.in_transaction() {
+            self.abort_transaction(epoch, ctx);
+        }
         if self.machine.image().features.level(METADATA_VERSION) > 0 {
             return self.begin(epoch, ctx);
         }
@@ -136,6 +145,15 @@ impl ControllerActor {
                 actor.bootstrap(epoch, read, ctx);
             }
         });
+    }
+
+    /// Ends what a former controller began and did not finish.
+    fn abort_transaction(&mut self, epoch: i32, ctx: &mut Ctx) {
+        let reason = Some(ByteString::from_static("the controller changed"));
+        let record = AbortTransactionRecord { reason, ..Default::default() };
+        let record = VersionedRecord::new(MetadataRecord::AbortTransactionRecord(record), 0);
+        let before = self.machine.clone();
+        self.write(epoch, before, vec![record], true, Box::new(|_| {}), ctx);
     }
 
     fn bootstrap(
