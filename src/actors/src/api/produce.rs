@@ -24,6 +24,13 @@ const FIRST_WITH_TOPIC_IDS: i16 = 13;
 /// From this version on the answer may name the present leader.
 const FIRST_WITH_LEADER: i16 = 10;
 
+/// The least that can follow a batch's length: the head of a message of magic 0, in bytes.
+const SMALLEST_BATCH_BYTES: i32 = 14;
+/// Where the magic is after a batch's length.
+const MAGIC_AT: usize = 4;
+/// The only magic that producers still send.
+const RECORD_BATCH_MAGIC: u8 = 2;
+
 type Outcome = Result<Appended, AppendRefusal>;
 
 /// One partition of the request: where it stands, or what became of it.
@@ -46,7 +53,9 @@ pub async fn handle(cx: &RequestContext, request: ProduceRequest, version: i16) 
     let mut topics: Vec<(ByteString, Uuid, Vec<Part>)> = Vec::with_capacity(request.topic_data.len());
     for topic in request.topic_data {
         let parts = match refusal {
-            Some(error) => topic.partition_data.iter().map(|data| refused(data.index, error)).collect(),
+            Some((error, message)) => {
+                topic.partition_data.iter().map(|data| refused(data.index, error, message)).collect()
+            }
             None => submit(cx, &topic, acks, version),
         };
         topics.push((topic.name, topic.topic_id, parts));
@@ -67,33 +76,66 @@ pub async fn handle(cx: &RequestContext, request: ProduceRequest, version: i16) 
     Answer::from(respond(cx, topics, version))
 }
 
-/// What is wrong with the request as a whole.
-fn whole_refusal(request: &ProduceRequest) -> Option<ErrorCode> {
+/// What is wrong with the request as a whole, and the text that Kafka sends with it.
+fn whole_refusal(request: &ProduceRequest) -> Option<(ErrorCode, Option<&'static str>)> {
     if !matches!(request.acks, -1..=1) {
-        return Some(ErrorCode::InvalidRequiredAcks);
+        return Some((ErrorCode::InvalidRequiredAcks, None));
     }
-    let transactional = || {
-        let mut data = request.topic_data.iter().flat_map(|topic| &topic.partition_data);
-        data.any(|data| {
-            records(data)
-                .and_then(|bytes| BatchHeader::parse(bytes).ok())
-                .is_some_and(|h| h.is_transactional())
-        })
-    };
-    match request.transactional_id {
-        None if transactional() => Some(ErrorCode::TransactionalIdAuthorizationFailed),
-        // Transactions are not built yet.
-        Some(_) if transactional() => Some(ErrorCode::UnsupportedVersion),
-        _ => None,
+    let mut data = request.topic_data.iter().flat_map(|topic| &topic.partition_data).filter_map(records);
+    match data.try_fold(false, |found, bytes| Ok::<_, Corrupt>(found || has_transactional(bytes)?)) {
+        Err(Corrupt) => {
+            Some((ErrorCode::CorruptMessage, Some("The request holds a record batch that is corrupt.")))
+        }
+        Ok(false) => None,
+        Ok(true) if request.transactional_id.is_none() => {
+            Some((ErrorCode::TransactionalIdAuthorizationFailed, None))
+        }
+        Ok(true) => {
+            Some((ErrorCode::UnsupportedVersion, Some("This broker does not support transactions yet.")))
+        }
     }
+}
+
+/// A batch whose length or format cannot be: Kafka refuses the whole request, as it finds it before it looks at the
+/// partitions one by one.
+struct Corrupt;
+
+/// Whether one of the batches belongs to a transaction. What follows a cut batch is left to the partition to refuse.
+fn has_transactional(mut bytes: &[u8]) -> Result<bool, Corrupt> {
+    while let Some((length, rest)) = batch_length(bytes) {
+        if length < SMALLEST_BATCH_BYTES {
+            return Err(Corrupt);
+        }
+        let Some(magic) = rest.get(MAGIC_AT) else { return Ok(false) };
+        if *magic > RECORD_BATCH_MAGIC {
+            return Err(Corrupt);
+        }
+        let Some(after) = usize::try_from(length).ok().and_then(|length| rest.get(length..)) else {
+            return Ok(false);
+        };
+        let is_transactional = BatchHeader::parse(bytes).is_ok_and(|header| header.is_transactional());
+        if *magic == RECORD_BATCH_MAGIC && is_transactional {
+            return Ok(true);
+        }
+        bytes = after;
+    }
+    Ok(false)
+}
+
+/// The length in a batch's head, and what follows it.
+fn batch_length(bytes: &[u8]) -> Option<(i32, &[u8])> {
+    let (_base_offset, rest) = bytes.split_first_chunk::<8>()?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    Some((i32::from_be_bytes(*length), rest))
 }
 
 fn records(data: &produce_request::PartitionProduceData) -> Option<&bytes::Bytes> {
     data.records.as_ref().and_then(Records::as_bytes)
 }
 
-fn refused(index: i32, error: ErrorCode) -> Part {
-    Part { index, state: State::Refused(AppendRefusal::of(error)) }
+fn refused(index: i32, error: ErrorCode, message: Option<&str>) -> Part {
+    let refusal = AppendRefusal { message: message.map(str::to_owned), ..AppendRefusal::of(error) };
+    Part { index, state: State::Refused(refusal) }
 }
 
 /// Sends a topic's batches to their partitions. Of a partition named twice, only the last batch counts, as in Kafka.

@@ -191,6 +191,7 @@ fn read_one(
         high_watermark: offsets.high_watermark,
         last_stable_offset: offsets.last_stable,
         log_start_offset: offsets.log_start,
+        aborted_transactions: None,
         records: Some(Records::Bytes(Bytes::new())),
         ..Default::default()
     };
@@ -246,6 +247,7 @@ pub(super) fn failed(partition: i32, error: ErrorCode) -> PartitionData {
         high_watermark: -1,
         last_stable_offset: -1,
         log_start_offset: -1,
+        aborted_transactions: None,
         records: Some(Records::Bytes(Bytes::new())),
         ..Default::default()
     }

@@ -24,11 +24,14 @@ pub async fn find_coordinator(
     request: FindCoordinatorRequest,
     version: i16,
 ) -> FindCoordinatorResponse {
-    let mut response = FindCoordinatorResponse { node_id: -1, port: -1, ..Default::default() };
     if version < FIRST_BATCHED_FIND {
-        response.error_code = CODE;
-        response.error_message = message();
-        return response;
+        return FindCoordinatorResponse {
+            node_id: -1,
+            port: -1,
+            error_code: CODE,
+            error_message: message(),
+            ..Default::default()
+        };
     }
     let refuse = |key| Coordinator {
         key,
@@ -38,8 +41,8 @@ pub async fn find_coordinator(
         error_message: message(),
         ..Default::default()
     };
-    response.coordinators = request.coordinator_keys.into_iter().map(refuse).collect();
-    response
+    let coordinators = request.coordinator_keys.into_iter().map(refuse).collect();
+    FindCoordinatorResponse { coordinators, ..Default::default() }
 }
 
 /// No group has offsets yet.
