@@ -16,6 +16,7 @@ pub async fn handle(cx: &RequestContext, request: AlterConfigsRequest, version: 
             Err(code) => {
                 answers.extend(asked.into_iter().map(|resource| AlterConfigsResourceResponse {
                     error_code: code as i16,
+                    error_message: None,
                     resource_type: resource.resource_type,
                     resource_name: resource.resource_name,
                     ..Default::default()

@@ -21,6 +21,8 @@ const SECURITY_DISABLED: i16 = ErrorCode::SecurityDisabled as i16;
 const NO_AUTHORIZER: &str = "No Authorizer is configured.";
 /// The code of what a client names but nobody knows.
 const UNKNOWN: i8 = 0;
+/// From this version on an answer about a token names who asked for it.
+const FIRST_WITH_REQUESTER: i16 = 3;
 const TOKEN_NOT_ALLOWED: i16 = ErrorCode::DelegationTokenRequestNotAllowed as i16;
 
 /// A plaintext listener has no SASL mechanism.
@@ -112,20 +114,23 @@ fn unknown_element<R>(api: &str) -> Answer<R> {
 pub async fn create_delegation_token(
     _: &RequestContext,
     _: CreateDelegationTokenRequest,
-    _: i16,
+    version: i16,
 ) -> CreateDelegationTokenResponse {
     let (kind, name) = (ByteString::from_static("User"), ByteString::from_static("ANONYMOUS"));
-    CreateDelegationTokenResponse {
+    let mut response = CreateDelegationTokenResponse {
         error_code: TOKEN_NOT_ALLOWED,
         principal_type: kind.clone(),
         principal_name: name.clone(),
-        token_requester_principal_type: kind,
-        token_requester_principal_name: name,
         issue_timestamp_ms: -1,
         expiry_timestamp_ms: -1,
         max_timestamp_ms: -1,
         ..Default::default()
+    };
+    if version >= FIRST_WITH_REQUESTER {
+        response.token_requester_principal_type = kind;
+        response.token_requester_principal_name = name;
     }
+    response
 }
 
 /// Nor renewed.

@@ -21,6 +21,7 @@ pub async fn handle(cx: &RequestContext, request: ElectLeadersRequest, version: 
             let partition = |partition_id: &i32| PartitionResult {
                 partition_id: *partition_id,
                 error_code: code as i16,
+                error_message: None,
                 ..Default::default()
             };
             let topics = asked.into_iter().map(|topic| ReplicaElectionResult {

@@ -20,6 +20,7 @@ pub async fn handle(
             Err(code) => {
                 answers.extend(asked.into_iter().map(|resource| AlterConfigsResourceResponse {
                     error_code: code as i16,
+                    error_message: None,
                     resource_type: resource.resource_type,
                     resource_name: resource.resource_name,
                     ..Default::default()

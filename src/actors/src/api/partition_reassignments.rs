@@ -21,7 +21,11 @@ pub async fn alter(
             response.error_message = none.then(ByteString::new);
             response
         }
-        Err(code) => AlterPartitionReassignmentsResponse { error_code: code as i16, ..Default::default() },
+        Err(code) => AlterPartitionReassignmentsResponse {
+            error_code: code as i16,
+            error_message: None,
+            ..Default::default()
+        },
     }
 }
 
@@ -34,6 +38,10 @@ pub async fn list(
     let timeout_ms = request.timeout_ms;
     match controlled::decide(cx, request, version, timeout_ms).await {
         Ok(response) => response,
-        Err(code) => ListPartitionReassignmentsResponse { error_code: code as i16, ..Default::default() },
+        Err(code) => ListPartitionReassignmentsResponse {
+            error_code: code as i16,
+            error_message: None,
+            ..Default::default()
+        },
     }
 }

@@ -12,6 +12,8 @@ pub async fn handle(
 ) -> UnregisterBrokerResponse {
     match controlled::decide_untimed(cx, request, version).await {
         Ok(response) => response,
-        Err(code) => UnregisterBrokerResponse { error_code: code as i16, ..Default::default() },
+        Err(code) => {
+            UnregisterBrokerResponse { error_code: code as i16, error_message: None, ..Default::default() }
+        }
     }
 }

@@ -13,6 +13,8 @@ pub async fn handle(
     let timeout_ms = request.timeout_ms;
     match controlled::decide(cx, request, version, timeout_ms).await {
         Ok(response) => response,
-        Err(code) => UpdateFeaturesResponse { error_code: code as i16, ..Default::default() },
+        Err(code) => {
+            UpdateFeaturesResponse { error_code: code as i16, error_message: None, ..Default::default() }
+        }
     }
 }

@@ -99,6 +99,7 @@ impl Controller {
         let result = CreatableTopicResult {
             name: topic.name.clone(),
             topic_id,
+            error_message: None,
             num_partitions: i32::try_from(partitions.len()).unwrap_or(i32::MAX),
             replication_factor: i16::try_from(replication_factor).unwrap_or(i16::MAX),
             configs: Some(self.described_configs(&values)),

@@ -26,7 +26,7 @@ impl Controller {
                 })
                 .collect(),
         };
-        ListPartitionReassignmentsResponse { topics: found, ..Default::default() }
+        ListPartitionReassignmentsResponse { error_message: None, topics: found, ..Default::default() }
     }
 }
 

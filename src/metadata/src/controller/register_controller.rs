@@ -43,6 +43,7 @@ impl Controller {
             ..Default::default()
         };
         let record = VersionedRecord::new(MetadataRecord::RegisterControllerRecord(record), 0);
-        Outcome::atomic(vec![record], ControllerRegistrationResponse::default())
+        let reply = ControllerRegistrationResponse { error_message: None, ..Default::default() };
+        Outcome::atomic(vec![record], reply)
     }
 }

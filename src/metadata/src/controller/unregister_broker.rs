@@ -25,6 +25,7 @@ impl Controller {
         let record =
             UnregisterBrokerRecord { broker_id: id, broker_epoch: broker.epoch, ..Default::default() };
         records.push(VersionedRecord::new(MetadataRecord::UnregisterBrokerRecord(record), 0));
-        Outcome { records, reply: UnregisterBrokerResponse::default(), atomic: false }
+        let reply = UnregisterBrokerResponse { error_message: None, ..Default::default() };
+        Outcome { records, reply, atomic: false }
     }
 }

@@ -58,7 +58,8 @@ impl Controller {
                 ..Default::default()
             })
             .collect();
-        Outcome::atomic(records, UpdateFeaturesResponse { results, ..Default::default() })
+        let reply = UpdateFeaturesResponse { error_message: None, results, ..Default::default() };
+        Outcome::atomic(records, reply)
     }
 
     fn update_feature(
