@@ -20,6 +20,8 @@ const MAX_TIMESTAMP: i64 = -3;
 const EARLIEST_LOCAL: i64 = -4;
 const LATEST_TIERED: i64 = -5;
 const EARLIEST_PENDING_UPLOAD: i64 = -6;
+/// From this version on the answer has a leader epoch.
+const FIRST_WITH_LEADER_EPOCH: i16 = 4;
 const FIRST_WITH_MAX_TIMESTAMP: i16 = 7;
 const FIRST_WITH_EARLIEST_LOCAL: i16 = 8;
 const FIRST_WITH_LATEST_TIERED: i16 = 9;
@@ -47,18 +49,23 @@ pub async fn handle(cx: &RequestContext, request: ListOffsetsRequest, version: i
                     Ok(handle) => look_up(cx, handle, &partition, isolation, version).await,
                 },
             };
-            partitions.push(answer(partition.partition_index, looked_up));
+            partitions.push(answer(partition.partition_index, looked_up, version));
         }
         topics.push(ListOffsetsTopicResponse { name: topic.name, partitions, ..Default::default() });
     }
     ListOffsetsResponse { topics, ..Default::default() }
 }
 
-fn answer(partition_index: i32, looked_up: Result<Found, ErrorCode>) -> ListOffsetsPartitionResponse {
+fn answer(
+    partition_index: i32,
+    looked_up: Result<Found, ErrorCode>,
+    version: i16,
+) -> ListOffsetsPartitionResponse {
     let (error_code, (offset, timestamp, leader_epoch)) = match looked_up {
         Ok(found) => (0, found),
         Err(error) => (error as i16, NOTHING),
     };
+    let leader_epoch = if version >= FIRST_WITH_LEADER_EPOCH { leader_epoch } else { -1 };
     ListOffsetsPartitionResponse {
         partition_index,
         error_code,

@@ -167,7 +167,14 @@ impl PendingConnection {
             Ok(reason) => reason,
             Err(error) => CloseReason::Read(error),
         };
-        tracing::debug!(connection = info.id, peer = %info.peer, listener = %info.listener.name, %reason, "connection closed");
+        let (connection, peer, listener) = (info.id, info.peer, &info.listener.name);
+        match reason {
+            // An answer that cannot be made is this node's fault, not the client's.
+            CloseReason::Answer(_) => {
+                tracing::error!(connection, %peer, listener, %reason, "connection closed")
+            }
+            _ => tracing::debug!(connection, %peer, listener, %reason, "connection closed"),
+        }
     }
 
     async fn run(self) -> io::Result<CloseReason> {

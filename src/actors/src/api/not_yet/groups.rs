@@ -1,11 +1,13 @@
 //! Consumer groups, classic and new, and streams groups.
 
+use callboard_protocol::messages::describe_groups_response::DescribedGroup;
 use callboard_protocol::messages::find_coordinator_response::Coordinator;
 use callboard_protocol::messages::offset_fetch_response::{
     OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponseTopic,
 };
 use callboard_protocol::messages::{
-    FindCoordinatorRequest, FindCoordinatorResponse, OffsetFetchRequest, OffsetFetchResponse,
+    DescribeGroupsRequest, DescribeGroupsResponse, FindCoordinatorRequest, FindCoordinatorResponse,
+    OffsetFetchRequest, OffsetFetchResponse,
 };
 
 use super::super::RequestContext;
@@ -15,6 +17,8 @@ use super::{CODE, message, refuse_at_top, refuse_each, refuse_partitions};
 const FIRST_BATCHED_FIND: i16 = 4;
 /// From this version on the answer has an error at its top.
 const FIRST_FETCH_WITH_ERROR: i16 = 2;
+/// From this version on each group's error has a message.
+const FIRST_DESCRIBE_WITH_MESSAGE: i16 = 6;
 /// From this version on several groups are asked for at once.
 const FIRST_BATCHED_FETCH: i16 = 8;
 
@@ -43,6 +47,21 @@ pub async fn find_coordinator(
     };
     let coordinators = request.coordinator_keys.into_iter().map(refuse).collect();
     FindCoordinatorResponse { coordinators, ..Default::default() }
+}
+
+/// No group can be described yet. The request's groups are refused one by one.
+pub async fn describe_groups(
+    _: &RequestContext,
+    request: DescribeGroupsRequest,
+    version: i16,
+) -> DescribeGroupsResponse {
+    let refuse = |group_id| DescribedGroup {
+        group_id,
+        error_code: CODE,
+        error_message: if version >= FIRST_DESCRIBE_WITH_MESSAGE { message() } else { None },
+        ..Default::default()
+    };
+    DescribeGroupsResponse { groups: request.groups.into_iter().map(refuse).collect(), ..Default::default() }
 }
 
 /// No group has offsets yet.
@@ -86,7 +105,6 @@ refuse_at_top! {
 }
 
 refuse_each! {
-    describe_groups DescribeGroupsRequest.groups => DescribeGroupsResponse.groups: describe_groups_response::DescribedGroup.group_id error_message;
     delete_groups DeleteGroupsRequest.groups_names => DeleteGroupsResponse.results: delete_groups_response::DeletableGroupResult.group_id error_message;
     consumer_group_describe ConsumerGroupDescribeRequest.group_ids => ConsumerGroupDescribeResponse.groups: consumer_group_describe_response::DescribedGroup.group_id error_message;
     streams_group_describe StreamsGroupDescribeRequest.group_ids => StreamsGroupDescribeResponse.groups: streams_group_describe_response::DescribedGroup.group_id error_message;
