@@ -111,21 +111,33 @@ pub fn default_is_of_type(field: &Field) -> bool {
 
 /// Rust for "the field differs from its default".
 pub fn differs(field: &Field, place: &str) -> String {
+    compare(field, place, false)
+}
+
+/// Rust for "the field has its default".
+pub fn is_default(field: &Field, place: &str) -> String {
+    compare(field, place, true)
+}
+
+fn compare(field: &Field, place: &str, same: bool) -> String {
+    let not = if same { "" } else { "!" };
+    let equal = if same { "==" } else { "!=" };
     if field.default == DefaultValue::Null || field.field_type == Type::Records {
-        return format!("{place}.is_some()");
+        return format!("{place}.{}()", if same { "is_none" } else { "is_some" });
     }
-    let compares =
-        matches!(field.field_type, Type::Struct(_)) || matches!(field.default, DefaultValue::Text(_));
     match (&field.field_type, field.is_option()) {
-        (Type::Fixed("bool"), false) => match field.default {
-            DefaultValue::Bool(true) => format!("!{place}"),
-            _ => place.to_owned(),
-        },
-        (Type::Fixed(_), _) => format!("{place} != {}", default_value(field)),
-        (_, true) if compares => format!("{place} != {}", default_value(field)),
+        (Type::Fixed("bool"), false) => {
+            let expected = field.default == DefaultValue::Bool(true);
+            format!("{}{place}", if expected == same { "" } else { "!" })
+        }
+        (Type::Struct(_), false) => format!("{not}{place}.is_default()"),
+        (Type::Fixed(_) | Type::Struct(_), _) => format!("{place} {equal} {}", default_value(field)),
+        _ if matches!(field.default, DefaultValue::Text(_)) => {
+            format!("{place} {equal} {}", default_value(field))
+        }
+        (_, true) if same => format!("{place}.as_ref().is_some_and(|v| v.is_empty())"),
         (_, true) => format!("{place}.as_ref().is_none_or(|v| !v.is_empty())"),
-        (_, false) if compares => format!("{place} != {}", default_value(field)),
-        (_, false) => format!("!{place}.is_empty()"),
+        (_, false) => format!("{not}{place}.is_empty()"),
     }
 }
 

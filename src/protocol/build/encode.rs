@@ -8,7 +8,15 @@ use crate::schema::{Field, Type, Versions, When};
 pub fn emit(code: &mut Code, fields: &[Field], context: Context) {
     code.line("fn write(&self, w: &mut Writer, version: i16) -> Result<(), EncodeError> {");
     context.declare_flexible(code);
-    for field in fields.iter().filter(|f| f.tag.is_none()) {
+    let mut untagged: &[&Field] = &fields.iter().filter(|f| f.tag.is_none()).collect::<Vec<_>>();
+    while let Some((field, rest)) = untagged.split_first() {
+        let run = untagged.iter().take_while(|f| size_in_run(f, context).is_some()).count();
+        if run > 1 {
+            fixed_run(code, &untagged[..run], context);
+            untagged = &untagged[run..];
+            continue;
+        }
+        untagged = rest;
         let when = field.versions.within(context.versions);
         match &when {
             When::Always => code.line(write_field(field, context)),
@@ -24,6 +32,39 @@ pub fn emit(code: &mut Code, fields: &[Field], context: Context) {
     tagged(code, fields, context);
     code.line("Ok(())");
     code.line("}");
+}
+
+/// The size of a field that every version has and that is always of one size.
+fn size_in_run(field: &Field, context: Context) -> Option<usize> {
+    match field.field_type {
+        Type::Fixed(name) if field.versions.within(context.versions) == When::Always => match name {
+            "bool" | "i8" => Some(1),
+            "i16" | "u16" => Some(2),
+            "i32" | "u32" => Some(4),
+            "i64" | "f64" => Some(8),
+            "Uuid" => Some(16),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Fields of fixed sizes in a row, written with one check of the room.
+fn fixed_run(code: &mut Code, run: &[&Field], context: Context) {
+    let size: usize = run.iter().filter_map(|f| size_in_run(f, context)).sum();
+    code.line(format!("w.fixed::<{size}>(|out| {{"));
+    let mut at = 0;
+    for field in run {
+        let end = at + size_in_run(field, context).unwrap_or_default();
+        let place = place(field);
+        code.line(match field.field_type {
+            Type::Fixed("bool") => format!("out[{at}] = u8::from({place});"),
+            Type::Fixed("Uuid") => format!("out[{at}..{end}].copy_from_slice({place}.as_bytes());"),
+            _ => format!("out[{at}..{end}].copy_from_slice(&{place}.to_be_bytes());"),
+        });
+        at = end;
+    }
+    code.line("});");
 }
 
 /// A field that can't be ignored must have its default where the version lacks it.

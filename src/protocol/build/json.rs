@@ -52,7 +52,7 @@ pub fn emit(code: &mut Code, name: &str, fields: &[Field], context: Context) {
         code.line(format!("{}: {value},", snake(&field.name)));
     }
     if context.when_flexible() != When::Never {
-        code.line("unknown_tagged_fields: Vec::new(),");
+        code.line("unknown_tagged_fields: UnknownTaggedFields::default(),");
     }
     code.line("})");
     code.line("}");

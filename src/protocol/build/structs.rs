@@ -1,6 +1,6 @@
 //! One message's file: its structs, their defaults, and the traits around them.
 
-use crate::emit::{Code, Context, default_is_of_type, default_value, rust_type};
+use crate::emit::{Code, Context, default_is_of_type, default_value, is_default, rust_type};
 use crate::names::snake;
 use crate::schema::{DefaultValue, Field, Message, Type, Versions, When};
 use crate::{decode, encode, json};
@@ -60,26 +60,39 @@ fn structure(code: &mut Code, name: &str, about: &str, fields: &[Field], context
         code.line(format!("pub {}: {},", snake(&field.name), rust_type(field)));
     }
     if flexible {
-        code.line("/// Tagged fields this version of the protocol doesn't know, in the order of their tags.");
-        code.line("pub unknown_tagged_fields: Vec<RawTaggedField>,");
+        code.line("/// Tagged fields that are none of the above.");
+        code.line("pub unknown_tagged_fields: UnknownTaggedFields,");
     }
     code.line("}");
     code.line("");
     if !derives_default {
         code.line(format!("impl Default for {name} {{"));
+        code.line("#[inline]");
         code.line("fn default() -> Self {");
         code.line("Self {");
         for field in fields {
             code.line(format!("{}: {},", snake(&field.name), default_value(field)));
         }
         if flexible {
-            code.line("unknown_tagged_fields: Vec::new(),");
+            code.line("unknown_tagged_fields: UnknownTaggedFields::default(),");
         }
         for _ in 0..3 {
             code.line("}");
         }
         code.line("");
     }
+    code.line(format!("impl {name} {{"));
+    code.line("/// Whether every field has its default.");
+    code.line("pub fn is_default(&self) -> bool {");
+    let mut same: Vec<String> =
+        fields.iter().map(|f| is_default(f, &format!("self.{}", snake(&f.name)))).collect();
+    if flexible {
+        same.push("self.unknown_tagged_fields.is_empty()".to_owned());
+    }
+    code.line(if same.is_empty() { "true".to_owned() } else { same.join(" && ") });
+    code.line("}");
+    code.line("}");
+    code.line("");
     code.line(format!("impl Structure for {name} {{"));
     decode::emit(code, fields, context);
     code.line("");

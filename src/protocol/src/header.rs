@@ -1,7 +1,7 @@
 //! What goes before a message on a connection: size, request header, response header.
 
 use crate::messages::{Message, Request};
-use crate::wire::{DecodeError, EncodeError, Encoded, Reader, Writer};
+use crate::wire::{DecodeError, EncodeError, Encoded, Reader, UnknownTaggedFields, Writer};
 use crate::{ApiKey, ByteString};
 use bytes::Bytes;
 
@@ -29,7 +29,7 @@ pub fn decode_request_header(frame: &Bytes) -> Result<(RequestHeader, Reader<'_>
     // The client id has no compact form, whatever the header's version.
     let client_id = r.nullable_string(false)?;
     if api_key.info().request_header_version(api_version) >= 2 {
-        r.unknown_tagged_fields()?;
+        r.read_unknown_tagged_fields(&mut UnknownTaggedFields::default())?;
     }
     Ok((RequestHeader { api_key, api_version, correlation_id, client_id }, r))
 }
@@ -76,7 +76,7 @@ pub fn decode_response<R: Request>(frame: &Bytes, version: i16) -> Result<(i32, 
     let mut r = Reader::new(frame);
     let correlation_id = r.i32()?;
     if R::KEY.info().response_header_version(version) >= 1 {
-        r.unknown_tagged_fields()?;
+        r.read_unknown_tagged_fields(&mut UnknownTaggedFields::default())?;
     }
     Ok((correlation_id, R::Response::decode(&mut r, version)?))
 }

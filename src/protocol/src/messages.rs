@@ -10,15 +10,15 @@ use std::fmt::Debug;
 
 /// A whole message: a request, a response, or a stored record.
 #[cfg(not(feature = "json"))]
-pub trait MessageBase: Structure + Default + Clone + Debug + PartialEq {}
+pub trait MessageBase: Structure + Clone + Debug + PartialEq {}
 #[cfg(not(feature = "json"))]
-impl<T: Structure + Default + Clone + Debug + PartialEq> MessageBase for T {}
+impl<T: Structure + Clone + Debug + PartialEq> MessageBase for T {}
 
 /// What every message is; with the feature `json` it has a JSON form too.
 #[cfg(feature = "json")]
-pub trait MessageBase: Structure + crate::json::JsonForm + Default + Clone + Debug + PartialEq {}
+pub trait MessageBase: Structure + crate::json::JsonForm + Clone + Debug + PartialEq {}
 #[cfg(feature = "json")]
-impl<T: Structure + crate::json::JsonForm + Default + Clone + Debug + PartialEq> MessageBase for T {}
+impl<T: Structure + crate::json::JsonForm + Clone + Debug + PartialEq> MessageBase for T {}
 
 /// A whole message: a request, a response, or a stored record.
 pub trait Message: MessageBase {
@@ -39,7 +39,7 @@ pub trait Message: MessageBase {
         if version < Self::MIN_VERSION || version > Self::MAX_VERSION {
             return Err(DecodeError::UnsupportedVersion(version));
         }
-        Self::read(r, version)
+        r.structure(version)
     }
 
     /// Writes the message. A value that the version has no field for is an error unless it can be ignored.
@@ -74,7 +74,9 @@ pub trait Request: Message {
 /// What every generated module uses.
 mod generated {
     pub use super::{Message, Request};
-    pub use crate::wire::{DecodeError, EncodeError, RawTaggedField, Reader, Records, Structure, Writer};
+    pub use crate::wire::{
+        DecodeError, EncodeError, Reader, Records, Structure, UnknownTaggedFields, Writer,
+    };
     pub use crate::{ApiKey, ByteString, Uuid};
     pub use bytes::Bytes;
 }

@@ -8,7 +8,9 @@ use callboard_protocol::messages::{
     ProduceRequest, TopicRecord, TransactionLogValue, VoteResponse,
 };
 use callboard_protocol::messages::{fetch_response, group_record, produce_request};
-use callboard_protocol::wire::{DecodeError, EncodeError, Payload, RawTaggedField, Reader, Records, Writer};
+use callboard_protocol::wire::{
+    DecodeError, EncodeError, Payload, RawTaggedField, Reader, Records, UnknownTaggedFields, Writer,
+};
 use callboard_protocol::{ApiKey, ByteString, Uuid};
 
 fn written(write: impl FnOnce(&mut Writer)) -> Bytes {
@@ -52,7 +54,8 @@ fn ten_thousand_tagged_fields_are_read_and_one_more_is_refused() {
                 w.uvarint(0);
             }
         });
-        Reader::new(&bytes).unknown_tagged_fields().map(|fields| fields.len())
+        let mut unknown = UnknownTaggedFields::default();
+        Reader::new(&bytes).read_unknown_tagged_fields(&mut unknown).map(|()| unknown.len())
     };
     assert_eq!(fields(10_000), Ok(10_000));
     assert_eq!(fields(10_001), Err(DecodeError::TooManyTaggedFields(10_001)));
@@ -128,17 +131,17 @@ fn raw(tag: u32, data: &'static [u8]) -> RawTaggedField {
 #[test]
 fn unknown_tagged_fields_are_kept_among_the_known_ones() {
     let mut request = messages::FetchRequest { cluster_id: Some("c".into()), ..Default::default() };
-    request.unknown_tagged_fields = vec![raw(2, b"two"), raw(9, b"")];
+    request.unknown_tagged_fields = vec![raw(2, b"two"), raw(9, b"")].into();
     request.replica_state.replica_id = 3;
     let bytes = request.to_bytes(17).expect("good");
     assert_eq!(messages::FetchRequest::from_bytes(&bytes, 17), Ok(request.clone()));
     assert_eq!(messages::FetchRequest::from_bytes(&bytes, 17).map(|r| r.to_bytes(17)), Ok(Ok(bytes)));
 
-    request.unknown_tagged_fields = vec![raw(1, b"taken")];
+    request.unknown_tagged_fields = vec![raw(1, b"taken")].into();
     assert_eq!(request.to_bytes(17), Err(EncodeError::TagOrder(1)));
-    request.unknown_tagged_fields = vec![raw(5, b""), raw(4, b"")];
+    request.unknown_tagged_fields = vec![raw(5, b""), raw(4, b"")].into();
     assert_eq!(request.to_bytes(17), Err(EncodeError::TagOrder(5)));
-    let classic = HeartbeatRequest { unknown_tagged_fields: vec![raw(0, b"")], ..Default::default() };
+    let classic = HeartbeatRequest { unknown_tagged_fields: vec![raw(0, b"")].into(), ..Default::default() };
     assert!(matches!(classic.to_bytes(3), Err(EncodeError::Absent { version: 3, .. })));
 }
 

@@ -6,7 +6,7 @@ use callboard_protocol::messages::metadata_response::{
 };
 use callboard_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use callboard_protocol::messages::{Message, MetadataResponse, ProduceRequest};
-use callboard_protocol::wire::{Element, RawTaggedField, Reader, Records, Writer};
+use callboard_protocol::wire::{Element, RawTaggedField, Reader, Records, UnknownTaggedFields, Writer};
 use callboard_protocol::{ByteString, Uuid};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -25,9 +25,10 @@ fn uuid() -> impl Strategy<Value = Uuid> {
 }
 
 /// Tags no schema has, so that they stay unknown.
-fn unknown_tags() -> impl Strategy<Value = Vec<RawTaggedField>> {
-    btree_map(100u32..100_000, blob(300), 0..3)
-        .prop_map(|fields| fields.into_iter().map(|(tag, data)| RawTaggedField { tag, data }).collect())
+fn unknown_tags() -> impl Strategy<Value = UnknownTaggedFields> {
+    btree_map(100u32..100_000, blob(300), 0..3).prop_map(|fields| {
+        fields.into_iter().map(|(tag, data)| RawTaggedField { tag, data }).collect::<Vec<_>>().into()
+    })
 }
 
 fn produce_request() -> impl Strategy<Value = ProduceRequest> {

@@ -6,21 +6,22 @@ use bytes::Bytes;
 
 /// A primitive type that arrays can hold.
 pub trait Element: Sized {
-    /// Reads one.
-    fn read_element(r: &mut Reader<'_>, flexible: bool) -> Result<Self, DecodeError>;
-    /// Writes one.
-    fn write_element(&self, w: &mut Writer, flexible: bool) -> Result<(), EncodeError>;
+    /// Reads `len` of them.
+    fn read_elements(r: &mut Reader<'_>, len: usize, flexible: bool) -> Result<Vec<Self>, DecodeError>;
+    /// Writes them one after the other.
+    fn write_elements(items: &[Self], w: &mut Writer, flexible: bool) -> Result<(), EncodeError>;
 }
 
 macro_rules! fixed_elements {
-    ($($kind:ty, $method:ident;)*) => {$(
+    ($($kind:ty, $from:expr, $write:ident;)*) => {$(
         impl Element for $kind {
-            fn read_element(r: &mut Reader<'_>, _flexible: bool) -> Result<Self, DecodeError> {
-                r.$method()
+            fn read_elements(r: &mut Reader<'_>, len: usize, _flexible: bool) -> Result<Vec<Self>, DecodeError> {
+                // One check of the length for all: what is allocated is there.
+                Ok(r.chunks(len)?.iter().map(|chunk| $from(*chunk)).collect())
             }
 
-            fn write_element(&self, w: &mut Writer, _flexible: bool) -> Result<(), EncodeError> {
-                w.$method(*self);
+            fn write_elements(items: &[Self], w: &mut Writer, _flexible: bool) -> Result<(), EncodeError> {
+                items.iter().for_each(|item| w.$write(*item));
                 Ok(())
             }
         }
@@ -28,33 +29,30 @@ macro_rules! fixed_elements {
 }
 
 fixed_elements! {
-    i8, i8;
-    i16, i16;
-    i32, i32;
-    i64, i64;
-    u16, u16;
-    u32, u32;
-    f64, f64;
-    bool, bool;
-    Uuid, uuid;
+    i8, i8::from_be_bytes, i8;
+    i16, i16::from_be_bytes, i16;
+    i32, i32::from_be_bytes, i32;
+    i64, i64::from_be_bytes, i64;
+    u16, u16::from_be_bytes, u16;
+    Uuid, Uuid::from_bytes, uuid;
 }
 
 impl Element for ByteString {
-    fn read_element(r: &mut Reader<'_>, flexible: bool) -> Result<Self, DecodeError> {
-        r.string(flexible)
+    fn read_elements(r: &mut Reader<'_>, len: usize, flexible: bool) -> Result<Vec<Self>, DecodeError> {
+        r.collect(len, |r| r.string(flexible))
     }
 
-    fn write_element(&self, w: &mut Writer, flexible: bool) -> Result<(), EncodeError> {
-        w.string(self, flexible)
+    fn write_elements(items: &[Self], w: &mut Writer, flexible: bool) -> Result<(), EncodeError> {
+        items.iter().try_for_each(|item| w.string(item, flexible))
     }
 }
 
 impl Element for Bytes {
-    fn read_element(r: &mut Reader<'_>, flexible: bool) -> Result<Self, DecodeError> {
-        r.bytes(flexible)
+    fn read_elements(r: &mut Reader<'_>, len: usize, flexible: bool) -> Result<Vec<Self>, DecodeError> {
+        r.collect(len, |r| r.bytes(flexible))
     }
 
-    fn write_element(&self, w: &mut Writer, flexible: bool) -> Result<(), EncodeError> {
-        w.bytes(self, flexible)
+    fn write_elements(items: &[Self], w: &mut Writer, flexible: bool) -> Result<(), EncodeError> {
+        items.iter().try_for_each(|item| w.bytes(item, flexible))
     }
 }

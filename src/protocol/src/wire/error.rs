@@ -43,6 +43,13 @@ pub enum DecodeError {
     UnknownFrame(i32),
 }
 
+impl DecodeError {
+    /// Refuses null.
+    pub fn not_null<T>(value: &Option<T>) -> Result<(), DecodeError> {
+        if value.is_some() { Ok(()) } else { Err(DecodeError::Null) }
+    }
+}
+
 /// Why a message can't be written at a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum EncodeError {

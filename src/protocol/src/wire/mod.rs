@@ -3,16 +3,17 @@
 mod element;
 mod encoded;
 mod error;
+mod fields;
 mod reader;
+mod tagged;
 mod writer;
 
 pub use element::Element;
 pub use encoded::{Encoded, Payload, Records, Splice};
 pub use error::{DecodeError, EncodeError};
 pub use reader::Reader;
+pub use tagged::{RawTaggedField, UnknownTaggedFields};
 pub use writer::Writer;
-
-use bytes::Bytes;
 
 /// The most elements an array may have, as Kafka 4.4 bounds it.
 pub const MAX_ARRAY_ELEMENTS: usize = 1_000_000;
@@ -23,19 +24,10 @@ pub const MAX_STRING_BYTES: usize = i16::MAX as usize;
 /// The capacity a collection starts with at most, whatever length was announced.
 const MAX_INITIAL_CAPACITY: usize = 1_000;
 
-/// A tagged field of a number this protocol doesn't know: kept as it came.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RawTaggedField {
-    /// The tag.
-    pub tag: u32,
-    /// The field's bytes, without tag and size.
-    pub data: Bytes,
-}
-
 /// A struct of the protocol, at any depth of a message. Versions are the message's, and already checked.
-pub trait Structure: Sized {
-    /// Reads the struct's fields.
-    fn read(r: &mut Reader<'_>, version: i16) -> Result<Self, DecodeError>;
+pub trait Structure: Sized + Default {
+    /// Reads the struct's fields into a struct of defaults.
+    fn read(&mut self, r: &mut Reader<'_>, version: i16) -> Result<(), DecodeError>;
     /// Writes the struct's fields.
     fn write(&self, w: &mut Writer, version: i16) -> Result<(), EncodeError>;
 }

@@ -1,23 +1,22 @@
-//! A cursor over a frame.
+//! A cursor over a frame, and the values it reads.
 
-use super::{
-    DecodeError, Element, MAX_ARRAY_ELEMENTS, MAX_INITIAL_CAPACITY, MAX_STRING_BYTES, MAX_TAGGED_FIELDS,
-    RawTaggedField, Records, Structure,
-};
+use super::{DecodeError, Element, MAX_ARRAY_ELEMENTS, MAX_INITIAL_CAPACITY, MAX_STRING_BYTES, Structure};
 use crate::{ByteString, Uuid};
 use bytes::Bytes;
 
 /// A cursor over a frame. Strings and byte fields are slices of the frame: nothing is copied.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
-    frame: &'a Bytes,
-    rest: &'a [u8],
+    pub(super) frame: &'a Bytes,
+    pub(super) rest: &'a [u8],
+    /// Where `rest` ends in the frame: before its end while a tagged field is read.
+    pub(super) end: usize,
 }
 
 impl<'a> Reader<'a> {
     /// A cursor at the frame's start.
     pub fn new(frame: &'a Bytes) -> Reader<'a> {
-        Reader { frame, rest: frame }
+        Reader { frame, rest: frame, end: frame.len() }
     }
 
     /// The bytes left.
@@ -25,16 +24,16 @@ impl<'a> Reader<'a> {
         self.rest.len()
     }
 
-    /// The bytes read.
+    /// The bytes read, from the frame's start.
     pub fn position(&self) -> usize {
-        self.frame.len() - self.rest.len()
+        self.end - self.rest.len()
     }
 
     /// Takes all that is left, as a slice of the frame.
     pub fn take_rest(&mut self) -> Bytes {
-        let rest = self.frame.slice_ref(self.rest);
+        let rest = self.rest;
         self.rest = &[];
-        rest
+        self.share(rest)
     }
 
     #[inline]
@@ -45,10 +44,17 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn slice(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
+    pub(super) fn slice(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
         let (head, rest) = self.rest.split_at_checked(len).ok_or(DecodeError::Truncated)?;
         self.rest = rest;
         Ok(head)
+    }
+
+    /// The frame's slice that was just read: shared, not copied.
+    #[inline]
+    pub(super) fn share(&self, read: &'a [u8]) -> Bytes {
+        let end = self.position();
+        self.frame.slice(end - read.len()..end)
     }
 
     /// A boolean: any byte but zero is true.
@@ -133,53 +139,48 @@ impl<'a> Reader<'a> {
         Ok((self.uvarint()? as usize).checked_sub(1))
     }
 
-    /// A string that may be null.
+    /// The bytes of a string: none for null.
     #[inline]
-    pub fn nullable_string(&mut self, flexible: bool) -> Result<Option<ByteString>, DecodeError> {
+    pub(super) fn text(&mut self, flexible: bool) -> Result<Option<&'a [u8]>, DecodeError> {
         let len = if flexible { self.compact_len()? } else { usize::try_from(self.i16()?).ok() };
-        let Some(len) = len else { return Ok(None) };
-        if len > MAX_STRING_BYTES {
-            return Err(DecodeError::StringTooLong(len as u32));
+        match len {
+            None => Ok(None),
+            Some(len) if len > MAX_STRING_BYTES => Err(DecodeError::StringTooLong(len as u32)),
+            Some(len) => self.slice(len).map(Some),
         }
-        let slice = self.slice(len)?;
-        ByteString::try_from(self.frame.slice_ref(slice)).map(Some).map_err(|_| DecodeError::Utf8)
+    }
+
+    #[inline]
+    pub(super) fn share_text(&self, read: &'a [u8]) -> Result<ByteString, DecodeError> {
+        ByteString::try_from(self.share(read)).map_err(|_| DecodeError::Utf8)
+    }
+
+    /// A string that may be null.
+    pub fn nullable_string(&mut self, flexible: bool) -> Result<Option<ByteString>, DecodeError> {
+        self.text(flexible)?.map(|text| self.share_text(text)).transpose()
     }
 
     /// A string.
-    #[inline]
     pub fn string(&mut self, flexible: bool) -> Result<ByteString, DecodeError> {
-        self.nullable_string(flexible)?.ok_or(DecodeError::Null)
+        let text = self.text(flexible)?.ok_or(DecodeError::Null)?;
+        self.share_text(text)
     }
 
-    /// Bytes that may be null.
+    /// The bytes of a byte field: none for null.
     #[inline]
-    pub fn nullable_bytes(&mut self, flexible: bool) -> Result<Option<Bytes>, DecodeError> {
+    pub(super) fn blob(&mut self, flexible: bool) -> Result<Option<&'a [u8]>, DecodeError> {
         let len = if flexible { self.compact_len()? } else { usize::try_from(self.i32()?).ok() };
-        let Some(len) = len else { return Ok(None) };
-        let slice = self.slice(len)?;
-        Ok(Some(self.frame.slice_ref(slice)))
+        len.map(|len| self.slice(len)).transpose()
     }
 
     /// Bytes.
-    #[inline]
     pub fn bytes(&mut self, flexible: bool) -> Result<Bytes, DecodeError> {
-        self.nullable_bytes(flexible)?.ok_or(DecodeError::Null)
-    }
-
-    /// Record batches that may be null.
-    #[inline]
-    pub fn nullable_records(&mut self, flexible: bool) -> Result<Option<Records>, DecodeError> {
-        Ok(self.nullable_bytes(flexible)?.map(Records::Bytes))
-    }
-
-    /// Record batches.
-    #[inline]
-    pub fn records(&mut self, flexible: bool) -> Result<Records, DecodeError> {
-        self.bytes(flexible).map(Records::Bytes)
+        let blob = self.blob(flexible)?.ok_or(DecodeError::Null)?;
+        Ok(self.share(blob))
     }
 
     /// The length of an array, checked against the limits: none for null.
-    fn array_len(&mut self, flexible: bool) -> Result<Option<usize>, DecodeError> {
+    pub(super) fn array_len(&mut self, flexible: bool) -> Result<Option<usize>, DecodeError> {
         let len = if flexible { self.compact_len()? } else { usize::try_from(self.i32()?).ok() };
         match len {
             // Every element takes a byte at least, so a longer array can't be whole.
@@ -190,8 +191,15 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// `len` values of `N` bytes each, as chunks.
     #[inline]
-    fn collect<T>(
+    pub(super) fn chunks<const N: usize>(&mut self, len: usize) -> Result<&'a [[u8; N]], DecodeError> {
+        let bytes = len.checked_mul(N).ok_or(DecodeError::Truncated)?;
+        Ok(self.slice(bytes)?.as_chunks().0)
+    }
+
+    /// `len` values, one by one.
+    pub(super) fn collect<T>(
         &mut self,
         len: usize,
         mut read: impl FnMut(&mut Self) -> Result<T, DecodeError>,
@@ -203,35 +211,23 @@ impl<'a> Reader<'a> {
         Ok(items)
     }
 
-    /// An array of a primitive type that may be null.
-    pub fn nullable_array<T: Element>(&mut self, flexible: bool) -> Result<Option<Vec<T>>, DecodeError> {
-        let Some(len) = self.array_len(flexible)? else { return Ok(None) };
-        self.collect(len, |r| T::read_element(r, flexible)).map(Some)
-    }
-
     /// An array of a primitive type.
     pub fn array<T: Element>(&mut self, flexible: bool) -> Result<Vec<T>, DecodeError> {
-        self.nullable_array(flexible)?.ok_or(DecodeError::Null)
+        let len = self.array_len(flexible)?.ok_or(DecodeError::Null)?;
+        T::read_elements(self, len, flexible)
     }
 
-    /// An array of structs that may be null.
-    pub fn nullable_structures<T: Structure>(
-        &mut self,
-        version: i16,
-        flexible: bool,
-    ) -> Result<Option<Vec<T>>, DecodeError> {
-        let Some(len) = self.array_len(flexible)? else { return Ok(None) };
-        self.collect(len, |r| T::read(r, version)).map(Some)
-    }
-
-    /// An array of structs.
-    pub fn structures<T: Structure>(&mut self, version: i16, flexible: bool) -> Result<Vec<T>, DecodeError> {
-        self.nullable_structures(version, flexible)?.ok_or(DecodeError::Null)
+    /// A struct.
+    #[inline]
+    pub fn structure<T: Structure>(&mut self, version: i16) -> Result<T, DecodeError> {
+        let mut structure = T::default();
+        structure.read(self, version)?;
+        Ok(structure)
     }
 
     /// A struct that may be null: a negative `int8` says so.
     pub fn nullable_structure<T: Structure>(&mut self, version: i16) -> Result<Option<T>, DecodeError> {
-        if self.i8()? < 0 { Ok(None) } else { T::read(self, version).map(Some) }
+        if self.i8()? < 0 { Ok(None) } else { self.structure(version).map(Some) }
     }
 
     /// A struct in a tagged field that may be null: a zero says so.
@@ -239,48 +235,6 @@ impl<'a> Reader<'a> {
         &mut self,
         version: i16,
     ) -> Result<Option<T>, DecodeError> {
-        if self.uvarint()? == 0 { Ok(None) } else { T::read(self, version).map(Some) }
-    }
-
-    /// The tagged fields of a struct that knows none.
-    #[inline]
-    pub fn unknown_tagged_fields(&mut self) -> Result<Vec<RawTaggedField>, DecodeError> {
-        self.tagged_fields(|_, _| Ok(false))
-    }
-
-    /// The tagged fields of a struct. `known` reads a field it knows and says so; the others are returned.
-    #[inline]
-    pub fn tagged_fields(
-        &mut self,
-        known: impl FnMut(u32, &mut Reader<'a>) -> Result<bool, DecodeError>,
-    ) -> Result<Vec<RawTaggedField>, DecodeError> {
-        match self.uvarint()? {
-            0 => Ok(Vec::new()),
-            count => self.some_tagged_fields(count, known),
-        }
-    }
-
-    #[inline(never)]
-    fn some_tagged_fields(
-        &mut self,
-        count: u32,
-        mut known: impl FnMut(u32, &mut Reader<'a>) -> Result<bool, DecodeError>,
-    ) -> Result<Vec<RawTaggedField>, DecodeError> {
-        if count as usize > MAX_TAGGED_FIELDS {
-            return Err(DecodeError::TooManyTaggedFields(count));
-        }
-        let mut unknown = Vec::new();
-        for _ in 0..count {
-            let tag = self.uvarint()?;
-            let size = self.uvarint()? as usize;
-            let slice = self.slice(size)?;
-            let mut field = Reader { frame: self.frame, rest: slice };
-            if !known(tag, &mut field)? {
-                unknown.push(RawTaggedField { tag, data: self.frame.slice_ref(slice) });
-            } else if field.remaining() > 0 {
-                return Err(DecodeError::TaggedFieldSize);
-            }
-        }
-        Ok(unknown)
+        if self.uvarint()? == 0 { Ok(None) } else { self.structure(version).map(Some) }
     }
 }

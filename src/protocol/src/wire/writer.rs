@@ -9,6 +9,8 @@ use bytes::Bytes;
 
 /// Byte fields of this size or more become splices: they are shared, not copied.
 const SPLICE_BYTES: usize = 1024;
+/// The most room taken on a guess.
+const MAX_RESERVED_BYTES: usize = 256 * 1024;
 /// Room for a small message, taken once.
 const INITIAL_BYTES: usize = 512;
 
@@ -69,6 +71,15 @@ impl Writer {
     #[inline]
     pub fn raw(&mut self, bytes: &[u8]) {
         self.head.extend_from_slice(bytes);
+    }
+
+    /// `N` bytes that `fill` sets: several small fields at once.
+    #[inline]
+    pub fn fixed<const N: usize>(&mut self, fill: impl FnOnce(&mut [u8; N])) {
+        self.head.extend_from_slice(&[0; N]);
+        if let Some(place) = self.head.last_chunk_mut() {
+            fill(place);
+        }
     }
 
     /// A boolean.
@@ -235,7 +246,7 @@ impl Writer {
     /// An array of a primitive type.
     pub fn array<T: Element>(&mut self, items: &[T], flexible: bool) -> Result<(), EncodeError> {
         self.array_len(items.len(), flexible)?;
-        items.iter().try_for_each(|item| item.write_element(self, flexible))
+        T::write_elements(items, self, flexible)
     }
 
     /// An array of a primitive type that may be null.
@@ -258,7 +269,13 @@ impl Writer {
         flexible: bool,
     ) -> Result<(), EncodeError> {
         self.array_len(items.len(), flexible)?;
-        items.iter().try_for_each(|item| item.write(self, version))
+        let Some((first, others)) = items.split_first() else { return Ok(()) };
+        let start = self.head.len();
+        first.write(self, version)?;
+        // The others are likely as large: room for all at once.
+        let likely = (self.head.len() - start).saturating_mul(others.len());
+        self.head.reserve(likely.min(MAX_RESERVED_BYTES));
+        others.iter().try_for_each(|item| item.write(self, version))
     }
 
     /// An array of structs that may be null.
