@@ -1,5 +1,7 @@
 //! The fault hook: crash actors on purpose, by path or at random with a seed. For chaos tests.
 
+use std::time::Duration;
+
 use super::cell::Command;
 use super::random::Random;
 use super::tree::{Kind, State, Tree};
@@ -37,4 +39,16 @@ pub fn crash_random(tree: &Tree, random: &mut Random, victims: Victims) -> Optio
     let victim = candidates.get(index)?;
     victim.command(Command::Crash);
     Some(victim.path.clone())
+}
+
+/// Crashes a random actor each `interval`, for as long as it is polled. Run it as a task below the root.
+pub async fn crash_every(tree: Tree, interval: Duration, seed: u64, victims: Victims) {
+    let mut random = Random::new(seed);
+    loop {
+        tokio::time::sleep(interval).await;
+        match crash_random(&tree, &mut random, victims) {
+            Some(path) => tracing::warn!(actor = path, "crashed on purpose"),
+            None => tracing::warn!("nobody to crash"),
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use callboard_actors::supervision::faults::{self, Victims};
-use callboard_actors::supervision::{Kind, Placement, Random, Spec, State, Strategy, SupervisorSpec, Tree};
+use callboard_actors::supervision::{AskError, Kind, Placement, Random, Spec, State, Strategy, SupervisorSpec, Tree};
 
 use super::common::{Add, Do, Journal, Keep, Note, Probe, info, simulate, until};
 
@@ -98,4 +98,30 @@ fn the_same_seed_crashes_the_same_actors() {
     assert_eq!(first.len(), 20);
     assert_eq!(first, victims(1));
     assert_ne!(first, victims(2));
+}
+
+#[test]
+fn a_minute_of_crashes_leaves_everybody_running_and_nobody_unanswered() {
+    simulate(Strategy::OneForOne, |tree| async move {
+        let probe = populate(&tree);
+        for _ in 0..12 {
+            tree.root().spawn(Spec::new("another", || Probe::new("another", &Journal::default())));
+        }
+        let storm = faults::crash_every(tree.clone(), Duration::from_millis(100), 3, Victims::Actors);
+        let storm = tree.root().spawn_task("storm", Placement::WithParent, move || storm);
+        let (mut answered, mut crashed) = (0, 0);
+        for _ in 0..6000 {
+            match probe.ask(Add(1)).await {
+                Ok(_) => answered += 1,
+                Err(AskError::Crashed) => crashed += 1,
+                Err(error) => panic!("{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        storm.stop().await;
+        assert!(answered > 5900, "{answered} answered, {crashed} crashed");
+        until(|| tree.snapshot().flatten().iter().all(|info| info.state == State::Running)).await;
+        let restarts: u64 = tree.snapshot().flatten().iter().map(|info| info.restarts).sum();
+        assert!(restarts > 550, "{restarts} restarts");
+    });
 }
