@@ -2,6 +2,7 @@
 
 use tokio::sync::oneshot;
 
+use super::actor_ref::AskError;
 use super::context::Context;
 use super::failure::Failure;
 
@@ -49,7 +50,7 @@ pub trait Handler<M: Message>: Actor {
 /// Where an answer goes. Dropped unsent, the caller learns that the actor crashed.
 #[derive(Debug)]
 pub struct ReplyTo<R> {
-    sender: Option<oneshot::Sender<R>>,
+    sender: Option<oneshot::Sender<Result<R, AskError>>>,
 }
 
 impl<R> ReplyTo<R> {
@@ -59,7 +60,7 @@ impl<R> ReplyTo<R> {
     }
 
     /// A reply and the place where it arrives.
-    pub fn channel() -> (Self, oneshot::Receiver<R>) {
+    pub(super) fn channel() -> (Self, oneshot::Receiver<Result<R, AskError>>) {
         let (sender, receiver) = oneshot::channel();
         (Self { sender: Some(sender) }, receiver)
     }
@@ -67,7 +68,14 @@ impl<R> ReplyTo<R> {
     /// Sends the answer. If the caller has gone, it is dropped.
     pub fn send(self, answer: R) {
         if let Some(sender) = self.sender {
-            let _ = sender.send(answer);
+            let _ = sender.send(Ok(answer));
+        }
+    }
+
+    /// Tells the caller that the message was not handled.
+    pub(super) fn refuse(self, error: AskError) {
+        if let Some(sender) = self.sender {
+            let _ = sender.send(Err(error));
         }
     }
 

@@ -20,7 +20,7 @@ pub enum AskError {
     /// The mailbox is full.
     #[error("the mailbox is full")]
     Busy,
-    /// The actor failed while it had the message. (If it is never to come back, `Stopped` may be told instead.)
+    /// The actor failed while it had the message.
     #[error("the actor crashed")]
     Crashed,
     /// The actor has stopped and will not come back.
@@ -57,6 +57,9 @@ impl<A: Handler<M>, M: Message> Entry<A> for Letter<M> {
     }
     fn run(self: Box<Self>, actor: &mut A, ctx: &mut Context<A>) {
         actor.handle(self.message, self.reply, ctx);
+    }
+    fn refuse(self: Box<Self>) {
+        self.reply.refuse(AskError::Stopped);
     }
 }
 
@@ -101,12 +104,7 @@ impl<A: Actor> ActorRef<A> {
         let (reply, receiver) = ReplyTo::channel();
         let (size_bytes, control) = (message.size_bytes(), message.is_control());
         let envelope = Envelope::new(Box::new(Letter { message, reply }), size_bytes);
-        let mut ask = Ask {
-            receiver,
-            refused: None,
-            waiting: None,
-            target: Arc::clone(&self.shared) as Arc<dyn Target>,
-        };
+        let mut ask = Ask { receiver, refused: None, waiting: None };
         if control {
             if !self.shared.mailbox.push_control(envelope) {
                 ask.refused = Some(AskError::Stopped);
@@ -163,17 +161,6 @@ impl<A: Actor> ActorRef<A> {
     }
 }
 
-/// What an answer's future asks of the actor's shared part when the answer does not come.
-pub(super) trait Target: Send + Sync {
-    fn is_closed(&self) -> bool;
-}
-
-impl<A: Actor> Target for Shared<A> {
-    fn is_closed(&self) -> bool {
-        self.mailbox.is_closed()
-    }
-}
-
 trait TakeBack: Send + Sync {
     fn take_back(&self);
 }
@@ -188,10 +175,9 @@ impl<A: Actor> TakeBack for Arc<Mutex<Option<Envelope<A>>>> {
 /// The answer to an ask.
 #[must_use = "an answer nobody awaits is lost; use tell"]
 pub struct Ask<R> {
-    receiver: oneshot::Receiver<R>,
+    receiver: oneshot::Receiver<Result<R, AskError>>,
     refused: Option<AskError>,
     waiting: Option<Box<dyn TakeBack>>,
-    target: Arc<dyn Target>,
 }
 
 impl<R> fmt::Debug for Ask<R> {
@@ -209,9 +195,7 @@ impl<R> Future for Ask<R> {
         }
         let answer = std::task::ready!(Pin::new(&mut self.receiver).poll(task));
         self.waiting = None;
-        Poll::Ready(
-            answer.map_err(|_| if self.target.is_closed() { AskError::Stopped } else { AskError::Crashed }),
-        )
+        Poll::Ready(answer.unwrap_or(Err(AskError::Crashed)))
     }
 }
 

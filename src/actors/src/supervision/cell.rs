@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context as TaskContext, Poll, ready};
+use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
 use futures_util::Stream;
@@ -109,6 +109,10 @@ enum Step {
     Again,
     /// Nothing to do until something wakes the cell.
     Rest,
+    /// There is more, but it is the neighbours' turn; the cell has woken itself.
+    Yield,
+    /// The actor is gone for good.
+    Gone,
 }
 
 impl<A: Actor> Cell<A> {
@@ -144,37 +148,49 @@ impl<A: Actor> Cell<A> {
         self.shared.mailbox.watch(task.waker());
         let (shard, id) = (self.shared.node.shard, self.shared.node.id);
         self.ctx.shards.entered(shard, id);
-        let outcome = self.advance(task);
+        let mut step = self.advance(task);
+        while matches!(step, Step::Rest) && self.shared.mailbox.has_come(matches!(self.phase, Phase::Running))
+        {
+            step = self.advance(task);
+        }
         self.shared.mailbox.idle();
         self.ctx.shards.left(shard);
-        outcome
+        match step {
+            Step::Gone => Poll::Ready(()),
+            Step::Rest | Step::Yield | Step::Again => Poll::Pending,
+        }
     }
 
-    fn advance(&mut self, task: &mut TaskContext<'_>) -> Poll<()> {
+    fn advance(&mut self, task: &mut TaskContext<'_>) -> Step {
         loop {
             while let Some(command) = self.shared.mailbox.next_command() {
                 self.obey(command);
             }
             match &mut self.phase {
-                Phase::Held => return Poll::Pending,
+                Phase::Held => return Step::Rest,
                 Phase::Delay(sleep, _) => {
-                    ready!(sleep.as_mut().poll(task));
+                    if sleep.as_mut().poll(task).is_pending() {
+                        return Step::Rest;
+                    }
                     self.after_delay();
                 }
                 Phase::Children(stopped, _) => {
-                    ready!(stopped.as_mut().poll(task));
+                    if stopped.as_mut().poll(task).is_pending() {
+                        return Step::Rest;
+                    }
                     self.after_children();
                 }
-                Phase::Running => {
-                    if matches!(self.run_entries(task), Step::Rest) {
-                        return Poll::Pending;
-                    }
-                }
+                Phase::Running => match self.run_entries(task) {
+                    Step::Again => {}
+                    step => return step,
+                },
                 Phase::Finishing(_) => {
-                    ready!(self.finish_effects(task));
+                    if self.finish_effects(task).is_pending() {
+                        return Step::Rest;
+                    }
                     self.finish();
                 }
-                Phase::Gone => return Poll::Ready(()),
+                Phase::Gone => return Step::Gone,
             }
         }
     }
@@ -297,7 +313,7 @@ impl<A: Actor> Cell<A> {
         loop {
             if budget == 0 {
                 task.waker().wake_by_ref();
-                return Step::Rest;
+                return Step::Yield;
             }
             budget -= 1;
             if self.shared.mailbox.is_urgent() && self.shared.mailbox.has_command() {
@@ -431,6 +447,14 @@ impl<A: Actor> Cell<A> {
         barrier::drop_quietly(std::mem::take(&mut self.ctx.effects));
     }
 
+    /// Closes the mailbox; all whose message was not begun are told.
+    fn refuse_what_is_left(&mut self) {
+        let closed = self.shared.mailbox.close();
+        for envelope in std::mem::take(&mut self.batch).into_iter().chain(closed) {
+            barrier::drop_quietly(barrier::run(|| envelope.entry.refuse()));
+        }
+    }
+
     fn finish_effects(&mut self, task: &mut TaskContext<'_>) -> Poll<()> {
         let mut now = Instant::now();
         while self.instance.is_some() && !self.ctx.effects.is_empty() {
@@ -446,19 +470,18 @@ impl<A: Actor> Cell<A> {
     fn finish(&mut self) {
         let Phase::Finishing(ending) = std::mem::replace(&mut self.phase, Phase::Held) else { return };
         self.drop_instance();
-        let node = &self.shared.node;
+        let node = Arc::clone(&self.shared.node);
         if ending.hold {
             node.set_state(State::Held);
             if ending.own {
-                node.tell_parent(Event::Exited(Arc::clone(node)));
+                node.tell_parent(Event::Exited(Arc::clone(&node)));
             }
         } else {
             self.phase = Phase::Gone;
             if node.state() != State::Offline {
                 node.set_state(State::Stopped);
             }
-            let left = self.shared.mailbox.close();
-            barrier::drop_quietly((left, std::mem::take(&mut self.batch)));
+            self.refuse_what_is_left();
             node.release();
         }
         drop(ending.done);
@@ -468,7 +491,7 @@ impl<A: Actor> Cell<A> {
 impl<A: Actor> Drop for Cell<A> {
     fn drop(&mut self) {
         // Also when the shard itself goes away: nobody may wait for an answer that cannot come.
-        let left = self.shared.mailbox.close();
-        barrier::drop_quietly((left, std::mem::take(&mut self.batch), self.instance.take()));
+        self.refuse_what_is_left();
+        barrier::drop_quietly(self.instance.take());
     }
 }

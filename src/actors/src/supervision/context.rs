@@ -199,6 +199,7 @@ impl<A: Actor, F: FnOnce(&mut A, &mut Context<A>) + Send> Entry<A> for Delivery<
             (self.run)(actor, ctx);
         }
     }
+    fn refuse(self: Box<Self>) {}
 }
 
 impl<A: Actor> Courier<A> {

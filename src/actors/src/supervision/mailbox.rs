@@ -5,10 +5,10 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use futures_util::task::AtomicWaker;
+use std::task::Waker;
 
 use super::actor::Actor;
+use super::bell::Bell;
 use super::cell::Command;
 use super::clock::coarse_ns;
 use super::context::Context;
@@ -32,6 +32,8 @@ impl Default for MailboxBound {
 pub(super) trait Entry<A: Actor>: Send {
     fn name(&self) -> &'static str;
     fn run(self: Box<Self>, actor: &mut A, ctx: &mut Context<A>);
+    /// The actor has stopped and will not run it: whoever waits is told so.
+    fn refuse(self: Box<Self>);
 }
 
 /// An entry on its way, with what admission and the tree need to know.
@@ -65,15 +67,33 @@ struct Lanes<A: Actor> {
 
 pub(super) struct Mailbox<A: Actor> {
     lanes: Mutex<Lanes<A>>,
-    waker: AtomicWaker,
-    scheduled: AtomicBool,
+    bell: Bell,
     bound: MailboxBound,
-    depth: AtomicUsize,
-    bytes: AtomicUsize,
+    /// Permits taken, written under the lock; and given back, written by the cell. One writer each, so that
+    /// no message costs a locked addition; the difference is what is in the mailbox.
+    taken: Permits,
+    given_back: Permits,
     urgent: AtomicUsize,
     waiting: AtomicUsize,
     running_since_ns: AtomicU64,
     closed: AtomicBool,
+}
+
+#[derive(Default)]
+struct Permits {
+    messages: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl Permits {
+    /// Only one thread at a time may call this.
+    fn add(&self, size_bytes: usize) {
+        self.messages.store(self.messages.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        if size_bytes > 0 {
+            let bytes = self.bytes.load(Ordering::Relaxed).wrapping_add(size_bytes);
+            self.bytes.store(bytes, Ordering::Release);
+        }
+    }
 }
 
 /// Locks, also after a panic elsewhere: what these locks guard is never left half-changed.
@@ -92,11 +112,10 @@ impl<A: Actor> Mailbox<A> {
         };
         Self {
             lanes: Mutex::new(lanes),
-            waker: AtomicWaker::new(),
-            scheduled: AtomicBool::new(false),
+            bell: Bell::default(),
             bound,
-            depth: AtomicUsize::new(0),
-            bytes: AtomicUsize::new(0),
+            taken: Permits::default(),
+            given_back: Permits::default(),
             urgent: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             running_since_ns: AtomicU64::new(0),
@@ -105,21 +124,18 @@ impl<A: Actor> Mailbox<A> {
     }
 
     fn has_room_for(&self, size_bytes: usize) -> bool {
-        let depth = self.depth.load(Ordering::SeqCst);
+        let depth = self.depth();
         if depth == 0 {
             return true;
         }
-        let bytes = self.bytes.load(Ordering::SeqCst);
         depth < self.bound.messages
-            && (size_bytes == 0 || bytes.saturating_add(size_bytes) <= self.bound.size_bytes)
+            && (size_bytes == 0 || self.size_bytes().saturating_add(size_bytes) <= self.bound.size_bytes)
     }
 
+    /// Under the lock only.
     fn take_permit(&self, envelope: &mut Envelope<A>) {
         envelope.counted = true;
-        self.depth.fetch_add(1, Ordering::SeqCst);
-        if envelope.size_bytes > 0 {
-            self.bytes.fetch_add(envelope.size_bytes, Ordering::SeqCst);
-        }
+        self.taken.add(envelope.size_bytes);
     }
 
     /// Offers a message to the data lane. Without room it waits in order of arrival, if `wait` says so.
@@ -189,16 +205,24 @@ impl<A: Actor> Mailbox<A> {
         Ok(())
     }
 
-    pub fn wake(&self) {
-        if !self.scheduled.swap(true, Ordering::AcqRel) {
-            self.waker.wake();
-        }
+    fn wake(&self) {
+        self.bell.ring();
     }
 
-    /// The cell is about to look: later arrivals wake it again.
-    pub fn watch(&self, waker: &std::task::Waker) {
-        self.waker.register(waker);
-        self.scheduled.store(false, Ordering::SeqCst);
+    /// The cell looks: its waker for later arrivals.
+    pub fn watch(&self, waker: &Waker) {
+        self.bell.watch(waker);
+    }
+
+    /// The cell is about to rest. True if something came meanwhile, and it must look again: commands in any
+    /// case, messages if it takes them.
+    pub fn has_come(&self, takes_messages: bool) -> bool {
+        self.bell.rearm();
+        // From here on whoever sends rings; whoever sent before is seen below.
+        if takes_messages && self.waiting.load(Ordering::SeqCst) > 0 {
+            self.admit_waiting_in(&mut lock(&self.lanes));
+        }
+        takes_messages && (self.depth() > 0 || self.is_urgent()) || self.has_command()
     }
 
     pub fn is_urgent(&self) -> bool {
@@ -235,6 +259,9 @@ impl<A: Actor> Mailbox<A> {
     /// until each begins.
     pub fn take_batch(&self, batch: &mut VecDeque<Envelope<A>>) {
         debug_assert!(batch.is_empty());
+        if self.depth() == 0 {
+            return;
+        }
         std::mem::swap(&mut lock(&self.lanes).data, batch);
     }
 
@@ -251,11 +278,9 @@ impl<A: Actor> Mailbox<A> {
     }
 
     fn release(&self, size_bytes: usize) {
-        self.depth.fetch_sub(1, Ordering::SeqCst);
-        if size_bytes > 0 {
-            self.bytes.fetch_sub(size_bytes, Ordering::SeqCst);
-        }
-        if self.waiting.load(Ordering::SeqCst) > 0 {
+        self.given_back.add(size_bytes);
+        // One that begins to wait just now may be missed here, but not in `has_come`.
+        if self.waiting.load(Ordering::Relaxed) > 0 {
             self.admit_waiting_in(&mut lock(&self.lanes));
         }
     }
@@ -293,8 +318,8 @@ impl<A: Actor> Mailbox<A> {
         left.extend(waiting.iter().filter_map(|slot| lock(slot).take()));
         self.urgent.store(0, Ordering::SeqCst);
         self.waiting.store(0, Ordering::SeqCst);
-        self.depth.store(0, Ordering::SeqCst);
-        self.bytes.store(0, Ordering::SeqCst);
+        self.given_back.messages.store(self.taken.messages.load(Ordering::Acquire), Ordering::Release);
+        self.given_back.bytes.store(self.taken.bytes.load(Ordering::Acquire), Ordering::Release);
         self.idle();
         // A dropped command's acknowledgement tells its sender that there is nothing left to do.
         drop(commands);
@@ -307,12 +332,15 @@ impl<A: Actor> Mailbox<A> {
 
     /// Data messages in the mailbox.
     pub fn depth(&self) -> usize {
-        self.depth.load(Ordering::Relaxed)
+        // Given back is read first: it never passes what was taken.
+        let given_back = self.given_back.messages.load(Ordering::Acquire);
+        self.taken.messages.load(Ordering::Acquire).wrapping_sub(given_back)
     }
 
     /// Their bytes.
     pub fn size_bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
+        let given_back = self.given_back.bytes.load(Ordering::Acquire);
+        self.taken.bytes.load(Ordering::Acquire).wrapping_sub(given_back)
     }
 
     /// Senders that wait for room.

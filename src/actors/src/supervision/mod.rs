@@ -13,6 +13,7 @@
 mod actor;
 mod actor_ref;
 mod barrier;
+mod bell;
 mod cell;
 mod clock;
 mod context;

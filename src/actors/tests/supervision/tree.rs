@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use callboard_actors::supervision::faults::{self, Victims};
-use callboard_actors::supervision::{AskError, Kind, Placement, Random, Spec, State, Strategy, SupervisorSpec, Tree};
+use callboard_actors::supervision::{
+    AskError, Kind, Placement, Random, Spec, State, Strategy, SupervisorSpec, Tree,
+};
 
 use super::common::{Add, Do, Journal, Keep, Note, Probe, info, simulate, until};
 
