@@ -64,12 +64,18 @@ pub async fn check_partition(
             return Err(format!("{topic}-{partition}: {first} at {first_offset}, then {number} at {offset}"));
         }
     }
+    let count = stored.len();
     let mut stored = stored.into_iter().peekable();
     for (number, answer) in (0_u64..).zip(&ledger.answers) {
         let Ok(offset) = answer else { continue };
         while stored.next_if(|(_, found)| *found < number).is_some() {}
         match stored.next_if(|(_, found)| *found == number) {
-            None => return Err(format!("{topic}-{partition}: {number}, acknowledged at {offset}, is lost")),
+            None => {
+                let last = ledger.answers.len();
+                return Err(format!(
+                    "{topic}-{partition}: {number} of {last}, acknowledged at {offset}, is not among the {count} stored"
+                ));
+            }
             Some((at, _)) if *offset >= 0 && at != *offset => {
                 return Err(format!("{topic}-{partition}: {number}, acknowledged at {offset}, is at {at}"));
             }

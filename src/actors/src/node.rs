@@ -5,6 +5,7 @@
 //! carried out here, the lifecycle, and last the listeners, once the broker has been let in. It stops in the reverse
 //! order.
 
+mod chaos;
 mod directories;
 mod listeners;
 mod registration;
@@ -149,6 +150,7 @@ impl Node {
             replicas,
             config,
         });
+        chaos::start(&tree, &services.config);
         let acceptors = root.supervisor(crate::supervision::SupervisorSpec::new("listeners"));
         let bound = ports.addresses();
         let ready = listeners::serve_when_let_in(&acceptors, ports, &services, &lifecycle);

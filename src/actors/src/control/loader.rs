@@ -229,6 +229,11 @@ impl LoaderActor {
         if batch.last_offset <= self.reached.offset {
             return Ok(());
         }
+        // Sent to this loader's former life, which had read what is before. The subscription of this life brings
+        // all of it; without what is before, the image would say that everything else is gone.
+        if batch.base_offset > self.reached.offset + 1 {
+            return Ok(());
+        }
         for (offset, record) in (batch.base_offset..).zip(&batch.records) {
             self.image.apply(record).map_err(|e| replay_failure(offset, &e))?;
         }

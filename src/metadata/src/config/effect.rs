@@ -13,6 +13,8 @@ const WITH_EFFECT: &[&str] = &[
     "broker.id",
     "broker.rack",
     "broker.session.timeout.ms",
+    "callboard.chaos.crash.interval.ms",
+    "callboard.chaos.seed",
     "callboard.durability",
     "compression.gzip.level",
     "compression.lz4.level",

@@ -81,6 +81,10 @@ impl ControllerActor {
         if matches!(self.role, Role::Active { epoch } if epoch != batch.epoch) {
             self.step_down();
         }
+        // Sent to this controller's former life, which had read what is before: the new subscription brings it all.
+        if batch.base_offset > self.next_offset {
+            return;
+        }
         // What it wrote itself is replayed already.
         if batch.last_offset >= self.next_offset {
             if !self.pipeline.is_empty() {

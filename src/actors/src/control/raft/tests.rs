@@ -433,6 +433,31 @@ fn crashes_lose_nothing_and_tell_nothing_twice() {
     });
 }
 
+/// The log's actor comes back first and goes on with the loader's former subscription: what it sends then must not
+/// be taken for the whole log.
+#[test]
+fn an_image_is_whole_when_log_and_loader_crash_together() {
+    let dir = tempfile::tempdir().unwrap();
+    format(dir.path());
+    simulate(async {
+        let node = TestNode::start(options(dir.path()), 1 << 30);
+        node.view.published(2).await.unwrap();
+        let range = node.append(vec![topic("kept", 1)]).await;
+        node.view.published(range.last_offset).await.unwrap();
+        for _ in 0..10 {
+            let before = node.view.current().offset;
+            for victim in ["node/raft", "node/metadata"] {
+                assert!(faults::crash(&node.tree, victim), "{victim}");
+            }
+            // Each new epoch begins with a record of its own.
+            let image = node.view.published(before + 1).await.unwrap();
+            assert!(image.image.topics.by_name("kept").is_some(), "at {}", image.offset);
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        node.stop().await;
+    });
+}
+
 #[test]
 fn leadership_is_told_when_it_is_won_and_when_it_ends() {
     let dir = tempfile::tempdir().unwrap();
