@@ -168,6 +168,7 @@ fn changes_of_topics_are_judged_as_kafka_does() {
             "conflict topic config setting min.compaction.lag.ms (100) > max.compaction.lag.ms (50)",
         ),
         (&[("cleanup.policy", "")], "OK"),
+        (&[("cleanup.policy", "delete,compact,delete")], "OK"),
         (
             &[("remote.storage.enable", "true")],
             "Tiered Storage functionality is disabled in the broker. Topic cannot be configured with remote log storage.",
@@ -221,6 +222,19 @@ fn changes_of_brokers_are_judged_as_kafka_does() {
              configuration Invalid dynamic configuration",
         ),
         (Scope::OneBroker, "num.io.threads", "9", "OK"),
+        (
+            Scope::OneBroker,
+            "listeners",
+            "PLAINTEXT://localhost:1",
+            "requirement failed: controller.listener.names must only contain values appearing in the 'listeners' \
+             configuration when running the KRaft controller role",
+        ),
+        (
+            Scope::OneBroker,
+            "log.cleaner.dedupe.buffer.size",
+            "1",
+            "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+        ),
         (
             Scope::OneBroker,
             "ssl.keystore.password",

@@ -325,6 +325,11 @@ fn check_together(s: &Settings, roles: Roles) -> Result<(), ConfigError> {
         min <= max,
         "log.cleaner.min.compaction.lag.ms must not be greater than log.cleaner.max.compaction.lag.ms",
     )?;
+    let buffer_bytes = s.i64("log.cleaner.dedupe.buffer.size") / s.i64("log.cleaner.threads").max(1);
+    require(
+        buffer_bytes > 1024 * 1024,
+        "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+    )?;
     let voters = voters(s);
     require(
         !voters.is_empty() || !s.list("controller.quorum.bootstrap.servers").is_empty(),

@@ -1,6 +1,6 @@
 //! The tables of settings: name, type, default, what is allowed, and how a setting may change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -144,7 +144,12 @@ impl Definition {
     /// # Errors
     /// [`ConfigError`] with the setting, the value and what is allowed.
     pub fn parse(&self, text: &str) -> Result<Value, ConfigError> {
-        let value = value::parse(self.name, self.kind, text)?;
+        let mut value = value::parse(self.name, self.kind, text)?;
+        if let (Value::List(list), Validator::Entries { .. }) = (&mut value, &self.validator) {
+            // An entry that is there again counts once.
+            let mut seen = BTreeSet::new();
+            list.retain(|entry| seen.insert(entry.clone()));
+        }
         self.validator.check(self.name, &value)?;
         Ok(value)
     }

@@ -25,12 +25,6 @@ pub enum ConfigError {
         /// What is allowed.
         allowed: String,
     },
-    /// A list holds the same entry twice.
-    #[error("Configuration '{name}' values must not be duplicated.")]
-    Duplicate {
-        /// The setting.
-        name: String,
-    },
     /// A list holds an empty entry.
     #[error("Configuration '{name}' values must not be empty.")]
     EmptyEntry {

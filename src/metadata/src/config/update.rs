@@ -1,9 +1,10 @@
 //! Checks of changes while the cluster runs: brokers, groups and client metrics subscriptions. Topics are in
 //! [`validate_topic`](super::validate_topic).
 
+use super::broker::BrokerConfig;
 use super::definition::{self, UpdateMode};
 use super::error::ConfigError;
-use super::settings::{Settings, base_name};
+use super::settings::{Layer, Settings, base_name};
 use super::value::Value;
 
 /// Whose settings a change of broker settings touches.
@@ -63,7 +64,27 @@ pub fn validate_broker<'a>(
             return Err(ConfigError::PerBrokerOnly { names: per_broker });
         }
     }
-    Ok(())
+    check_together(current, scope, &values)
+}
+
+/// Checks that a broker would still start with the new values.
+fn check_together(current: &Settings, scope: Scope, values: &[(&str, &str)]) -> Result<(), ConfigError> {
+    let pairs = |layer: &Layer| -> Vec<(String, String)> {
+        layer.iter().map(|(name, text)| (name.clone(), text.clone())).collect()
+    };
+    let (cluster, broker) = (pairs(&current.cluster), pairs(&current.broker));
+    let cluster = cluster.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    let broker = broker.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    let after = match scope {
+        Scope::Cluster => current.with_dynamic(values.iter().copied(), broker),
+        Scope::OneBroker => current.with_dynamic(cluster, values.iter().copied()),
+    };
+    match BrokerConfig::from_settings(after) {
+        Err(ConfigError::Conflict(reason)) => {
+            Err(ConfigError::Conflict(format!("requirement failed: {reason}")))
+        }
+        other => other.map(|_| ()),
+    }
 }
 
 /// Checks that need the value in force.

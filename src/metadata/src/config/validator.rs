@@ -23,8 +23,8 @@ pub enum Validator {
     OneOfIgnoringCase(Vec<&'static str>),
     /// A text with at least one character.
     NonEmpty,
-    /// A list without a repeated or an empty entry.
-    Distinct {
+    /// A list without an empty entry. (Repeated ones are dropped when it is read.)
+    Entries {
         /// Whether the list itself may be empty.
         may_be_empty: bool,
         /// What the entries may be; empty when they may be anything.
@@ -66,12 +66,12 @@ impl Validator {
             "host:port list" => Self::HostPorts,
             _ if text.contains(",...") => parse_range(text)?,
             _ => {
-                if let Some(rest) = text.strip_prefix("distinct") {
+                if let Some(rest) = text.strip_prefix("list") {
                     let (may_be_empty, rest) = match rest.strip_prefix(" non-empty") {
                         Some(rest) => (false, rest),
                         None => (true, rest),
                     };
-                    Self::Distinct { may_be_empty, entries: parse_choices(rest) }
+                    Self::Entries { may_be_empty, entries: parse_choices(rest) }
                 } else if let Some(rest) = text.strip_prefix("(case insensitive) ") {
                     Self::OneOfIgnoringCase(parse_choices(rest))
                 } else {
@@ -87,8 +87,8 @@ impl Validator {
             (Self::Any, _) => Ok(()),
             (Self::Range { min, max }, value) => check_range(name, value, *min, *max),
             (Self::GzipLevel, value) => check_gzip_level(name, value),
-            (Self::Distinct { may_be_empty, entries }, Value::List(list)) => {
-                check_distinct(name, list, *may_be_empty, entries)
+            (Self::Entries { may_be_empty, entries }, Value::List(list)) => {
+                check_entries(name, list, *may_be_empty, entries)
             }
             (Self::ThrottledReplicas, Value::List(list)) => check_throttled(name, list),
             (Self::Voters, Value::List(list)) => check_each(list, |entry| {
@@ -182,7 +182,7 @@ fn check_gzip_level(name: &str, value: &Value) -> Result<(), ConfigError> {
     }
 }
 
-fn check_distinct(
+fn check_entries(
     name: &str,
     list: &[String],
     may_be_empty: bool,
@@ -194,10 +194,6 @@ fn check_distinct(
             some => format!("[{}]", some.join(", ")),
         };
         return Err(ConfigError::EmptyList { name: name.to_owned(), allowed });
-    }
-    let distinct: std::collections::BTreeSet<_> = list.iter().collect();
-    if distinct.len() != list.len() {
-        return Err(ConfigError::Duplicate { name: name.to_owned() });
     }
     check_each(list, |entry| {
         if entry.is_empty() {
