@@ -28,10 +28,23 @@ fn main() -> ExitCode {
     match run(cli) {
         Ok(exit) => code(exit),
         Err(error) => {
-            eprintln!("{error:#}");
+            eprintln!("{}", describe(&error));
             code(Exit::Refused)
         }
     }
+}
+
+/// An error with its causes, without those that its text names already.
+fn describe(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 fn code(exit: Exit) -> ExitCode {

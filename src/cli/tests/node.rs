@@ -177,4 +177,5 @@ fn a_port_in_use_is_refused() {
     let (code, log) = dev(port, dir.path()).end();
     assert_eq!(code, Some(1));
     assert!(log.contains(&format!(":{port}")), "{log}");
+    assert_eq!(log.matches("Address already in use").count(), 1, "{log}");
 }

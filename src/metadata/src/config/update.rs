@@ -67,8 +67,11 @@ pub fn validate_broker<'a>(
     check_together(current, scope, &values)
 }
 
-/// Checks that a broker would still start with the new values.
+/// Checks that a broker would still start with the new values. Nothing is judged where its own settings are not known.
 fn check_together(current: &Settings, scope: Scope, values: &[(&str, &str)]) -> Result<(), ConfigError> {
+    if BrokerConfig::from_settings(current.clone()).is_err() {
+        return Ok(());
+    }
     let pairs = |layer: &Layer| -> Vec<(String, String)> {
         layer.iter().map(|(name, text)| (name.clone(), text.clone())).collect()
     };
