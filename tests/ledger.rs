@@ -57,27 +57,31 @@ pub async fn check_partition(
     ledger: &Ledger,
 ) -> Result<(), String> {
     let stored = read_numbers(client, topic, partition).await.map_err(|error| error.to_string())?;
+    compare(&stored, &ledger.answers).map_err(|what| format!("{topic}-{partition}: {what}"))
+}
+
+/// Holds offsets and numbers, in the order stored, against what was acknowledged.
+fn compare(stored: &[(i64, u64)], answers: &[Result<i64, ClientError>]) -> Result<(), String> {
     for pair in stored.windows(2) {
         if let [(first_offset, first), (offset, number)] = pair
             && number <= first
         {
-            return Err(format!("{topic}-{partition}: {first} at {first_offset}, then {number} at {offset}"));
+            return Err(format!("{first} at {first_offset}, then {number} at {offset}"));
         }
     }
-    let count = stored.len();
-    let mut stored = stored.into_iter().peekable();
-    for (number, answer) in (0_u64..).zip(&ledger.answers) {
+    let mut rest = stored.iter().peekable();
+    for (number, answer) in (0_u64..).zip(answers) {
         let Ok(offset) = answer else { continue };
-        while stored.next_if(|(_, found)| *found < number).is_some() {}
-        match stored.next_if(|(_, found)| *found == number) {
+        while rest.next_if(|(_, found)| *found < number).is_some() {}
+        match rest.next_if(|(_, found)| *found == number) {
             None => {
-                let last = ledger.answers.len();
+                let (sent, count) = (answers.len(), stored.len());
                 return Err(format!(
-                    "{topic}-{partition}: {number} of {last}, acknowledged at {offset}, is not among the {count} stored"
+                    "{number} of {sent}, acknowledged at {offset}, is not among the {count} stored"
                 ));
             }
-            Some((at, _)) if *offset >= 0 && at != *offset => {
-                return Err(format!("{topic}-{partition}: {number}, acknowledged at {offset}, is at {at}"));
+            Some((at, _)) if *offset >= 0 && at != offset => {
+                return Err(format!("{number}, acknowledged at {offset}, is at {at}"));
             }
             Some(_) => {}
         }
@@ -102,4 +106,27 @@ async fn read_numbers(client: &Client, topic: &str, partition: i32) -> Result<Ve
         }
     }
     Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_doubled_misplaced_or_out_of_order_is_found() {
+        let unknown = || Err(ClientError::Timeout(1));
+        let answers = [Ok(0), Ok(1), unknown(), Ok(-1)];
+        assert_eq!(compare(&[(0, 0), (1, 1), (2, 3)], &answers), Ok(()));
+        assert_eq!(compare(&[(0, 0), (1, 1), (2, 2), (3, 3)], &answers), Ok(()));
+        for bad in [
+            &[(0, 0), (2, 3)][..],
+            &[(0, 0), (1, 1)],
+            &[(0, 0), (1, 1), (2, 1), (3, 3)],
+            &[(0, 1), (1, 0), (2, 3)],
+            &[(0, 0), (2, 1), (3, 3)],
+            &[],
+        ] {
+            assert!(compare(bad, &answers).is_err(), "{bad:?}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use callboard_metadata::config::BrokerConfig;
 
 use crate::supervision::faults::{self, Victims};
-use crate::supervision::{Placement, Random, Tree};
+use crate::supervision::{Placement, Tree};
 
 /// Starts to crash a random actor each interval, if the settings say so.
 pub(super) fn start(tree: &Tree, config: &BrokerConfig) {
@@ -17,15 +17,7 @@ pub(super) fn start(tree: &Tree, config: &BrokerConfig) {
         _ => return,
     };
     tracing::warn!(interval_ms = interval.as_millis(), seed, "actors will be crashed on purpose");
-    let storm = tree.clone();
-    tree.root().spawn_task("chaos", Placement::WithParent, move || async move {
-        let mut random = Random::new(seed);
-        loop {
-            tokio::time::sleep(interval).await;
-            // Actors only: a crashed task would not come back, this one included.
-            if let Some(path) = faults::crash_random(&storm, &mut random, Victims::Actors) {
-                tracing::warn!(actor = path, "crashed on purpose");
-            }
-        }
-    });
+    // Actors only: a crashed task would not come back, this one included.
+    let storm = faults::crash_every(tree.clone(), interval, seed, Victims::Actors);
+    tree.root().spawn_task("chaos", Placement::WithParent, move || storm);
 }
