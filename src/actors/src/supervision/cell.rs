@@ -309,7 +309,7 @@ impl<A: Actor> Cell<A> {
     fn run_entries(&mut self, task: &mut TaskContext<'_>) -> Step {
         let mut now = Instant::now();
         let mut budget = self.behaviour.fairness;
-        self.ctx.effects_new = true;
+        self.ctx.effects_new = !self.ctx.effects.is_empty();
         loop {
             if budget == 0 {
                 task.waker().wake_by_ref();

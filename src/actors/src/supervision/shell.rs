@@ -16,7 +16,8 @@ impl<A: Actor> actix::Actor for Shell<A> {
     type Context = actix::Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        actix::AsyncContext::spawn(ctx, Pump);
+        // Waiting for the pump, not beside it: actix then leaves its own mailbox alone, which is always empty.
+        actix::AsyncContext::wait(ctx, Pump);
     }
 }
 
