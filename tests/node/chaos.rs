@@ -57,6 +57,7 @@ async fn a_crash_every_100_ms_harms_nothing() {
     assert!(acknowledged > 1_000, "only {acknowledged} records were written: no load");
     let read = reader.await.expect("the reader ran").expect("records in order");
     assert!(read > 0, "the consumer read nothing");
+    assert_eq!(client.unanswered(), 0, "requests were not answered");
     assert!(node.is_running(), "the node is gone");
 }
 

@@ -1,6 +1,7 @@
 //! The cluster as a client sees it: metadata, and a connection to each broker.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -53,6 +54,7 @@ struct Inner {
     options: ClientOptions,
     known: Mutex<Known>,
     connections: tokio::sync::Mutex<BTreeMap<String, Connection>>,
+    unanswered: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +70,12 @@ impl Client {
     /// # Errors
     /// None of them answers.
     pub async fn connect(options: ClientOptions) -> Result<Self, ClientError> {
-        let inner = Inner { options, known: Mutex::default(), connections: tokio::sync::Mutex::default() };
+        let inner = Inner {
+            options,
+            known: Mutex::default(),
+            connections: tokio::sync::Mutex::default(),
+            unanswered: Arc::default(),
+        };
         let client = Self { inner: Arc::new(inner) };
         client.refresh(&[]).await?;
         Ok(client)
@@ -77,6 +84,11 @@ impl Client {
     /// The options it was made with.
     pub fn options(&self) -> &ClientOptions {
         &self.inner.options
+    }
+
+    /// How many requests got no answer in time, though their connection stood. Most were tried again.
+    pub fn unanswered(&self) -> u64 {
+        self.inner.unanswered.load(Ordering::Relaxed)
     }
 
     /// The cluster as last described; asks nobody.
@@ -139,7 +151,8 @@ impl Client {
             return Ok(connection.clone());
         }
         let options = &self.inner.options;
-        let connection = Connection::open(address, &options.client_id, options.request_timeout).await?;
+        let (timeout, unanswered) = (options.request_timeout, self.inner.unanswered.clone());
+        let connection = Connection::open_counting(address, &options.client_id, timeout, unanswered).await?;
         connections.insert(address.to_owned(), connection.clone());
         Ok(connection)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ pub struct Connection {
 struct Inner {
     client_id: ByteString,
     timeout: Duration,
+    unanswered: Arc<AtomicU64>,
     outgoing: mpsc::UnboundedSender<Bytes>,
     waiting: Arc<Waiting>,
     versions: OnceLock<BTreeMap<i16, (i16, i16)>>,
@@ -80,6 +82,7 @@ pub struct Reply<R> {
     version: i16,
     timeout: Duration,
     deadline: Instant,
+    unanswered: Arc<AtomicU64>,
     request: PhantomData<fn() -> R>,
 }
 
@@ -92,7 +95,10 @@ impl<R: Request> Reply<R> {
         let bytes = match timeout_at(self.deadline, self.answer).await {
             Ok(Ok(answer)) => answer?,
             Ok(Err(_)) => return Err(ClientError::Closed),
-            Err(_) => return Err(ClientError::Timeout(millis(self.timeout))),
+            Err(_) => {
+                self.unanswered.fetch_add(1, Ordering::Relaxed);
+                return Err(ClientError::Timeout(millis(self.timeout)));
+            }
         };
         header::decode_response::<R>(&bytes, self.version)
             .map(|(_, response)| response)
@@ -106,6 +112,16 @@ impl Connection {
     /// # Errors
     /// No connection, or the broker's answer to ApiVersions is an error.
     pub async fn open(address: &str, client_id: &str, timeout: Duration) -> Result<Self, ClientError> {
+        Self::open_counting(address, client_id, timeout, Arc::default()).await
+    }
+
+    /// [`Self::open`], counting the requests whose answer did not come in time.
+    pub(crate) async fn open_counting(
+        address: &str,
+        client_id: &str,
+        timeout: Duration,
+        unanswered: Arc<AtomicU64>,
+    ) -> Result<Self, ClientError> {
         let waiting = Arc::new(Waiting { address: address.to_owned(), state: Mutex::default() });
         let stream = match tokio::time::timeout(timeout, TcpStream::connect(address)).await {
             Ok(stream) => stream.map_err(|error| waiting.error(error))?,
@@ -116,8 +132,14 @@ impl Connection {
         let (outgoing, frames) = mpsc::unbounded_channel();
         tokio::spawn(write_frames(write, frames, waiting.clone()));
         tokio::spawn(read_frames(read, waiting.clone()));
-        let inner =
-            Inner { client_id: client_id.into(), timeout, outgoing, waiting, versions: OnceLock::new() };
+        let inner = Inner {
+            client_id: client_id.into(),
+            timeout,
+            unanswered,
+            outgoing,
+            waiting,
+            versions: OnceLock::new(),
+        };
         let connection = Self { inner: Arc::new(inner) };
         connection.negotiate().await?;
         Ok(connection)
@@ -188,7 +210,8 @@ impl Connection {
         self.send(version, request, Some(sender))?;
         let timeout = self.inner.timeout;
         let deadline = Instant::now() + timeout;
-        Ok(Reply { answer, version, timeout, deadline, request: PhantomData })
+        let unanswered = self.inner.unanswered.clone();
+        Ok(Reply { answer, version, timeout, deadline, unanswered, request: PhantomData })
     }
 
     /// Sends a request that has no answer: Produce with acks 0.
