@@ -159,7 +159,7 @@ impl Log {
         self.shared.segments.store(Arc::new(kept));
         let mut paths = Vec::new();
         for segment in segments.iter().take(gone) {
-            paths.extend(crate::files::mark_deleted(&self.shared.dir, segment.base_offset)?);
+            paths.extend(segment.mark_deleted()?);
         }
         Ok(paths)
     }

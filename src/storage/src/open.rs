@@ -59,7 +59,7 @@ impl Log {
         if segments.is_empty() || log_end_offset < options.log_start_offset {
             // The records below the log's start are of no use, and there are no others.
             for segment in segments.drain(..) {
-                crate::files::remove_segment(&dir, segment.base_offset)?;
+                segment.remove()?;
             }
             recovery.forget_producers();
             log_end_offset = options.log_start_offset.max(0);

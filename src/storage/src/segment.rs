@@ -1,8 +1,8 @@
 //! One segment: a file of batches and its indexes.
 
 use std::fs::File;
-use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::LogConfig;
@@ -23,6 +23,8 @@ pub(crate) struct Segment {
     pub(crate) times: TimeIndex,
     pub(crate) txns: TxnIndex,
     tail: Mutex<Tail>,
+    /// Set before its files go: a flush that runs meanwhile has nothing to sync of it.
+    removed: AtomicBool,
 }
 
 /// Batches whose places are remembered, so that a consumer at the log's end costs no look into the index or file.
@@ -112,6 +114,7 @@ impl Segment {
                 TxnIndex::new(dir, base_offset)
             },
             tail: Tail::new(base_offset),
+            removed: AtomicBool::new(false),
         })
     }
 
@@ -133,6 +136,7 @@ impl Segment {
             times: TimeIndex::read_only(dir, base_offset, time_index_bytes),
             txns: TxnIndex::new(dir, base_offset),
             tail: Tail::new(base_offset),
+            removed: AtomicBool::new(false),
         }
     }
 
@@ -295,6 +299,13 @@ impl Segment {
     /// Waits until the batches are on the device, and the indexes too if the segment is closed: those of the segment
     /// that is written to are built again after a crash.
     pub(crate) fn sync(&self, closed: bool) -> Result<(), StorageError> {
+        match self.sync_files(closed) {
+            Err(error) if error.is_not_found() && self.removed.load(Ordering::Acquire) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    fn sync_files(&self, closed: bool) -> Result<(), StorageError> {
         self.file.sync_data().at("sync", &self.path())?;
         if closed {
             self.offsets.sync()?;
@@ -302,6 +313,18 @@ impl Segment {
             self.txns.sync()?;
         }
         Ok(())
+    }
+
+    /// Renames its files to `.deleted` and gives their new paths.
+    pub(crate) fn mark_deleted(&self) -> Result<Vec<PathBuf>, StorageError> {
+        self.removed.store(true, Ordering::Release);
+        crate::files::mark_deleted(&self.dir, self.base_offset)
+    }
+
+    /// Removes its files at once.
+    pub(crate) fn remove(&self) -> Result<(), StorageError> {
+        self.removed.store(true, Ordering::Release);
+        crate::files::remove_segment(&self.dir, self.base_offset)
     }
 }
 

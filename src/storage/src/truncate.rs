@@ -35,7 +35,7 @@ impl Log {
         }
         self.shared.segments.store(Arc::new(kept));
         for segment in segments.iter().skip(index + 1) {
-            crate::files::remove_segment(&self.shared.dir, segment.base_offset)?;
+            segment.remove()?;
         }
         self.recovery_point = self.recovery_point.min(offset);
         self.after_cut(offset, now_ms)?;
@@ -66,7 +66,7 @@ impl Log {
         self.shared.log_start_offset.store(offset, Ordering::Release);
         self.shared.log_end_offset.store(offset, Ordering::Release);
         for segment in segments.iter() {
-            crate::files::remove_segment(&self.shared.dir, segment.base_offset)?;
+            segment.remove()?;
         }
         let fresh = Segment::create(&self.shared.dir, offset, &self.config)?;
         self.shared.segments.store(Arc::new(vec![Arc::new(fresh)]));

@@ -309,3 +309,42 @@ fn a_start_above_the_end_begins_anew() {
     assert_eq!((log.log_start_offset(), log.log_end_offset()), (50, 50));
     assert_eq!(append(&mut log, values(&["b"], 1)).first_offset, 50);
 }
+
+/// A flush runs in the background, and files that go meanwhile are no fault of the disk.
+#[test]
+fn a_flush_passes_over_segments_removed_since() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("t-0");
+    let fill = |log: &mut Log| {
+        for i in 0..60 {
+            append(log, values(&[&format!("{i:0>100}")], NOW));
+        }
+    };
+    let mut log = open(&dir);
+    fill(&mut log);
+    let below_start = log.flush_handle().unwrap();
+    log.set_log_start_offset(log.log_end_offset()).unwrap();
+    assert!(!log.remove_segments_below_start().unwrap().is_empty());
+    below_start.run().unwrap();
+    let truncated = log.flush_handle().unwrap();
+    log.restart_at(1_000, NOW).unwrap();
+    truncated.run().unwrap();
+    fill(&mut log);
+    let cut = log.flush_handle().unwrap();
+    log.truncate_to(1_001, NOW).unwrap();
+    cut.run().unwrap();
+}
+
+/// The file of a segment that is in use must be there.
+#[test]
+fn a_flush_misses_a_file_that_should_be_there() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("t-0");
+    let mut log = open(&dir);
+    for i in 0..60 {
+        append(&mut log, values(&[&format!("{i:0>100}")], NOW));
+    }
+    let handle = log.flush_handle().unwrap();
+    std::fs::remove_file(dir.join("00000000000000000000.index")).unwrap();
+    assert!(handle.run().is_err());
+}
