@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A failure of the files themselves. Past one of these the log directory should go offline.
+/// A failure of the files themselves. [`StorageError::takes_directory`] says how far it reaches.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     /// The operating system refused an operation on a file.
@@ -50,9 +50,42 @@ impl StorageError {
         matches!(self, StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Whether the device or file system under the whole log directory is at fault. Any other failure (a file that is
+    /// damaged, missing or not to be opened, a full disk) is the one log's, and the rest of the directory goes on.
+    pub fn takes_directory(&self) -> bool {
+        let StorageError::Io { action, source, .. } = self else { return false };
+        // What a failed sync has lost nobody can say, whatever the reason.
+        let lost = *action == "sync" && source.kind() != io::ErrorKind::NotFound;
+        lost || source.raw_os_error().is_some_and(is_device_error)
+    }
+
+    /// Whether the disk, or the quota on it, is used up.
+    pub fn is_full(&self) -> bool {
+        let StorageError::Io { source, .. } = self else { return false };
+        matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
     pub(crate) fn corrupt(path: &Path, reason: impl Into<String>) -> StorageError {
         StorageError::Corrupt { path: path.to_owned(), reason: reason.into() }
     }
+}
+
+/// What the system answers when the device or the file system has failed, not one file of it.
+fn is_device_error(code: i32) -> bool {
+    use rustix::io::Errno;
+    let errors = [
+        Errno::IO,
+        Errno::NXIO,
+        Errno::NODEV,
+        Errno::ROFS,
+        Errno::STALE,
+        Errno::UCLEAN,
+        Errno::REMOTEIO,
+        Errno::TIMEDOUT,
+        Errno::NOTCONN,
+        Errno::SHUTDOWN,
+    ];
+    errors.iter().any(|errno| errno.raw_os_error() == code)
 }
 
 /// Adds the file and the action to an `io::Error`.
@@ -158,4 +191,29 @@ pub enum ReadError {
     /// The files failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_device_takes_the_directory() {
+        let io = |action, code| StorageError::Io {
+            action,
+            path: PathBuf::from("x"),
+            source: io::Error::from_raw_os_error(code),
+        };
+        let errno = rustix::io::Errno::raw_os_error;
+        for code in [rustix::io::Errno::IO, rustix::io::Errno::ROFS, rustix::io::Errno::STALE] {
+            assert!(io("write", errno(code)).takes_directory(), "{code}");
+        }
+        for code in [rustix::io::Errno::NOENT, rustix::io::Errno::ACCESS, rustix::io::Errno::NOSPC] {
+            assert!(!io("open", errno(code)).takes_directory(), "{code}");
+        }
+        assert!(io("sync", errno(rustix::io::Errno::NOSPC)).takes_directory(), "who knows what is lost");
+        assert!(!io("sync", errno(rustix::io::Errno::NOENT)).takes_directory());
+        assert!(!StorageError::corrupt(Path::new("x"), "bad").takes_directory());
+        assert!(io("write", errno(rustix::io::Errno::NOSPC)).is_full());
+    }
 }

@@ -74,6 +74,11 @@ impl Log {
         segments.last().cloned().ok_or_else(|| StorageError::corrupt(&self.dir(), "no segments"))
     }
 
+    /// Whether a write failed half-way and could not be undone: nothing can be appended any more.
+    pub fn is_failed(&self) -> bool {
+        self.failed
+    }
+
     pub(crate) fn check_usable(&self) -> Result<(), StorageError> {
         if self.failed { Err(StorageError::Failed { path: self.dir() }) } else { Ok(()) }
     }

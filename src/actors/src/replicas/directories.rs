@@ -10,7 +10,10 @@ use callboard_storage::checkpoint::{
 };
 use callboard_storage::{
     CleanShutdown, DirKind, Durability, PartitionMetadata, StorageError, TopicPartition, parse_partition_dir,
+    partition_dir_name,
 };
+
+use super::view::{PartitionHandle, Status};
 
 /// The metadata log's topic, which is not the replicas manager's.
 const METADATA_TOPIC: &str = "__cluster_metadata";
@@ -90,12 +93,19 @@ impl Inventory {
             match parse_partition_dir(&name) {
                 Ok((_, DirKind::Delete)) => self.half_deleted.push(path),
                 Ok((partition, DirKind::Current)) if partition.topic != METADATA_TOPIC => {
-                    let Some(metadata) = PartitionMetadata::read(&path)? else {
-                        tracing::warn!(
-                            path = path.display().to_string(),
-                            "has no partition.metadata; left alone"
-                        );
-                        continue;
+                    let metadata = match PartitionMetadata::read(&path) {
+                        Ok(Some(metadata)) => metadata,
+                        Ok(None) => {
+                            let path = path.display().to_string();
+                            tracing::warn!(path, "has no partition.metadata; left alone");
+                            continue;
+                        }
+                        // If the partition is still wanted, it will find the damage itself and go offline.
+                        Err(error) if !error.takes_directory() => {
+                            tracing::error!("{error}; left alone");
+                            continue;
+                        }
+                        Err(error) => return Err(error),
                     };
                     let offset =
                         |of: &BTreeMap<TopicPartition, i64>| of.get(&partition).copied().unwrap_or(0);
@@ -112,6 +122,27 @@ impl Inventory {
             }
         }
         Ok(())
+    }
+}
+
+/// Renames the directory of a deleted partition that had gone offline by itself, for its actor no longer can.
+/// Gives the new path, to be removed.
+pub fn set_offline_aside(handle: &PartitionHandle, directories: &[LogDirectory]) -> Option<PathBuf> {
+    let shared = handle.shared();
+    let directory = directories.get(shared.directory).filter(|directory| !directory.is_failed())?;
+    if shared.view.status() != Status::Offline {
+        return None;
+    }
+    let partition = TopicPartition::new(shared.id.topic.to_string(), shared.id.partition);
+    let path = |kind, unique| directory.path.join(partition_dir_name(&partition, kind, unique));
+    let from = path(DirKind::Current, [0; 16]);
+    let to = path(DirKind::Delete, *shared.id.topic_id.as_bytes());
+    match std::fs::rename(&from, &to) {
+        Ok(()) => Some(to),
+        Err(error) => {
+            tracing::error!("rename {}: {error}", from.display());
+            None
+        }
     }
 }
 

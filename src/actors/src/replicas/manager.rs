@@ -1,6 +1,7 @@
 //! The replicas manager.
 //!
-//! - Who sends: the metadata loader (`ApplyChanges`), partitions (`DirectoryFailed`, `RemoveLater`).
+//! - Who sends: the metadata loader (`ApplyChanges`), partitions (`DirectoryFailed`, `PartitionFailed`,
+//!   `RemoveLater`).
 //! - Owns: the registry of partitions, the checkpoint files, the clean-shutdown markers.
 //! - Runs: one on a node.
 //! - Mailbox: a change at a time; the loader waits for the answer.
@@ -18,8 +19,10 @@ use std::time::Duration;
 use callboard_protocol::Uuid;
 use callboard_storage::{CleanShutdown, DirKind, StorageError, TopicPartition, partition_dir_name};
 
-use super::directories::{Checkpoints, Found, Inventory, LogDirectory};
-use super::messages::{ApplyChanges, DeletePartition, DirectoryFailed, GoOffline, Reassigned, Wanted};
+use super::directories::{self, Checkpoints, Found, Inventory, LogDirectory};
+use super::messages::{
+    ApplyChanges, DeletePartition, DirectoryFailed, GoOffline, PartitionFailed, Reassigned, Wanted,
+};
 use super::partition::{OpenPlan, Partition, Surroundings, rename_if_there};
 use super::purgatory::Purgatories;
 use super::registry::Registry;
@@ -107,12 +110,17 @@ impl Manager {
         let deleting: Vec<PartitionHandle> = deleting.collect();
         self.core.registry.remove_all(&gone);
         // A topic of the same name may come next: its directories must be free.
+        let directories = Arc::clone(&self.core.setup.directories);
         let deleted = async move {
+            let mut left_over = Vec::new();
             for handle in deleting {
                 delete(&handle).await;
+                left_over.extend(directories::set_offline_aside(&handle, &directories));
             }
+            left_over
         };
-        ctx.effect("deleted", deleted, move |manager: &mut Self, (), ctx| {
+        ctx.effect("deleted", deleted, move |manager: &mut Self, left_over, ctx| {
+            left_over.into_iter().for_each(|path| Self::remove_later(path, Duration::ZERO, ctx));
             manager.create(changes, ctx);
             manager.busy = false;
             reply.send(());
@@ -284,7 +292,36 @@ impl Manager {
                 manager.writing = false;
                 manager.written = now;
                 for (directory, error) in outcomes {
-                    manager.directory_failed(directory, &error.to_string(), ctx);
+                    if error.takes_directory() {
+                        manager.directory_failed(directory, &error.to_string(), ctx);
+                    } else {
+                        // They are of use, not of need; the next round writes them again.
+                        tracing::error!("no checkpoint: {error}");
+                        manager.forget_written(directory);
+                    }
+                }
+            },
+        );
+    }
+
+    fn forget_written(&mut self, directory: usize) {
+        if let Some(written) = self.written.get_mut(directory) {
+            *written = Checkpoints::default();
+        }
+    }
+
+    /// Looks whether a directory is still there: a whole one that was removed shows as missing files of its partitions.
+    fn probe(&self, index: usize, ctx: &mut Context<Self>) {
+        let Some(path) = self.core.setup.directories.get(index).map(|directory| directory.path.clone())
+        else {
+            return;
+        };
+        ctx.blocking(
+            "probe directory",
+            move || std::fs::read_dir(path).map(drop),
+            move |manager: &mut Self, outcome, ctx| {
+                if let Err(error) = outcome {
+                    manager.directory_failed(index, &error.to_string(), ctx);
                 }
             },
         );
@@ -435,6 +472,13 @@ impl Handler<ApplyChanges> for Manager {
 impl Handler<DirectoryFailed> for Manager {
     fn handle(&mut self, failed: DirectoryFailed, reply: ReplyTo<()>, ctx: &mut Context<Self>) {
         self.directory_failed(failed.directory, &failed.reason, ctx);
+        reply.send(());
+    }
+}
+
+impl Handler<PartitionFailed> for Manager {
+    fn handle(&mut self, failed: PartitionFailed, reply: ReplyTo<()>, ctx: &mut Context<Self>) {
+        self.probe(failed.directory, ctx);
         reply.send(());
     }
 }

@@ -203,6 +203,21 @@ impl Message for ApplyChanges {
     const NAME: &'static str = "ApplyChanges";
 }
 
+/// A partition has gone offline by itself: the manager looks whether its directory still answers.
+#[derive(Debug, Clone, Copy)]
+pub struct PartitionFailed {
+    /// The directory's place in `log.dirs`.
+    pub directory: usize,
+}
+
+impl Message for PartitionFailed {
+    type Reply = ();
+    const NAME: &'static str = "PartitionFailed";
+    fn is_control(&self) -> bool {
+        true
+    }
+}
+
 /// A log directory has failed.
 #[derive(Debug, Clone)]
 pub struct DirectoryFailed {

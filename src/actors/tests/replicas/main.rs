@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail by panicking")]
 
 mod common;
+mod damage;
 mod life;
 mod produce;
 mod waiting;

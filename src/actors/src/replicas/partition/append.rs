@@ -44,7 +44,10 @@ impl Partition {
             Err(error) => {
                 let refusal = AppendRefusal { log_start_offset, ..AppendRefusal::of(code_of(&error)) };
                 if let AppendError::Storage(error) = error {
-                    self.go_offline(&error.to_string(), ctx);
+                    // A full disk is waited out: what was written of the batch has been cut off.
+                    if !error.is_full() || log.is_failed() {
+                        self.go_offline(&error, ctx);
+                    }
                     return Err(AppendRefusal::of(ErrorCode::KafkaStorageError));
                 }
                 return Err(refusal);

@@ -35,6 +35,11 @@ pub fn open(
     config: LogConfig,
     now_ms: i64,
 ) -> Result<Opened, StorageError> {
+    let metadata = PartitionMetadata::read(&plan.path)?;
+    if let Some(other) = metadata.filter(|metadata| metadata.topic_id != id.topic_id) {
+        let reason = format!("it is of topic {}, not {}", other.topic_id, id.topic_id);
+        return Err(StorageError::Corrupt { path: plan.path.join(PartitionMetadata::FILE), reason });
+    }
     let options = OpenOptions {
         config,
         recovery_point: plan.recovery_point,
@@ -43,8 +48,9 @@ pub fn open(
         now_ms,
     };
     let (log, report) = Log::open(&plan.path, options)?;
-    if PartitionMetadata::read(&plan.path)?.is_none() {
-        PartitionMetadata { topic_id: id.topic_id }.write(&plan.path, Durability::Cached)?;
+    match metadata {
+        Some(_) => {}
+        None => PartitionMetadata { topic_id: id.topic_id }.write(&plan.path, Durability::Cached)?,
     }
     Ok(Opened { log, report })
 }

@@ -6,8 +6,8 @@
 //! - Runs: on one shard, partitions spread evenly. Opening, flushing and closing go to the blocking pool.
 //! - Mailbox: bounded by count and by the bytes of the records in it; producers wait their turn.
 //! - Timers: `flush.ms`, if the topic sets it.
-//! - Restart: the log is opened again from what is on disk, recovering from the last flush on. An I/O error
-//!   takes the log directory offline and never restarts.
+//! - Restart: the log is opened again from what is on disk, recovering from the last flush on. A failed device
+//!   takes the log directory offline, a damaged or missing file this partition alone; neither restarts.
 //! - To a client, its crash means NOT_LEADER_OR_FOLLOWER until the log is open again; I/O errors mean
 //!   KAFKA_STORAGE_ERROR.
 
@@ -24,8 +24,8 @@ use callboard_storage::{Log, StorageError};
 
 use super::manager::{Manager, RemoveLater};
 use super::messages::{
-    AwaitOpen, DeletePartition, DeleteRecords, DescribeProducers, DirectoryFailed, GoOffline, ProducerInfo,
-    Reassigned,
+    AwaitOpen, DeletePartition, DeleteRecords, DescribeProducers, DirectoryFailed, GoOffline,
+    PartitionFailed, ProducerInfo, Reassigned,
 };
 use super::purgatory::{Kind, Purgatories};
 use super::settings::PartitionSettings;
@@ -115,7 +115,7 @@ impl Partition {
     fn opened(&mut self, outcome: Result<Opened, StorageError>, ctx: &mut Context<Self>) {
         let Opened { log, report } = match outcome {
             Ok(opened) => opened,
-            Err(error) => return self.go_offline(&error.to_string(), ctx),
+            Err(error) => return self.go_offline(&error, ctx),
         };
         if let Some(reason) = &report.truncation_reason {
             let (partition, bytes) = (self.shared.id.to_string(), report.truncated_bytes);
@@ -144,7 +144,7 @@ impl Partition {
         let leads = assignment.leader == self.around.node_id;
         let is_new = leads && (!self.leads || assignment.leader_epoch != self.leader_epoch);
         if is_new && let Err(error) = log.begin_epoch(assignment.leader_epoch) {
-            return self.go_offline(&error.to_string(), ctx);
+            return self.go_offline(&error, ctx);
         }
         (self.leads, self.leader_epoch) = (leads, assignment.leader_epoch);
         self.shared.view.set_leader_epoch(assignment.leader_epoch);
@@ -169,16 +169,27 @@ impl Partition {
         self.around.purgatories.changed(&self.shared, kinds);
     }
 
-    /// Lets go of the log without closing it, tells the manager, and stops for good.
-    fn go_offline(&mut self, reason: &str, ctx: &mut Context<Self>) {
+    /// Lets go of the log without closing it, and stops for good. If the device failed, so do all partitions of the
+    /// directory; a damaged or missing file is this partition's alone.
+    fn go_offline(&mut self, error: &StorageError, ctx: &mut Context<Self>) {
+        let directory = self.shared.directory;
+        if error.takes_directory() {
+            let reason = format!("{}: {error}", self.shared.id);
+            self.around.manager.tell(DirectoryFailed { directory, reason });
+        } else {
+            let partition = self.shared.id.to_string();
+            tracing::error!(partition, "goes offline, and only this partition: {error}");
+            self.around.manager.tell(PartitionFailed { directory });
+        }
+        self.let_go(&error.to_string(), ctx);
+    }
+
+    fn let_go(&mut self, reason: &str, ctx: &mut Context<Self>) {
         self.holding = Holding::Nothing;
         self.shared.view.set_status(Status::Offline);
         self.shared.view.set_reader(None);
         self.around.purgatories.changed_wholly(&self.shared);
-        self.around.manager.tell(DirectoryFailed {
-            directory: self.shared.directory,
-            reason: format!("{}: {reason}", self.shared.id),
-        });
+        self.await_open.drain(..).for_each(|waiting| waiting.send(()));
         ctx.fail(Failure::offline(reason));
     }
 
@@ -203,7 +214,7 @@ impl Partition {
                 log.mark_flushed(up_to);
                 self.shared.durable_offset.store(log.recovery_point(), Ordering::SeqCst);
             }
-            Err(error) => return self.go_offline(&error.to_string(), ctx),
+            Err(error) => return self.go_offline(&error, ctx),
         }
         if self.settings.synced {
             self.advance();
@@ -283,12 +294,8 @@ impl Handler<AwaitOpen> for Partition {
 
 impl Handler<GoOffline> for Partition {
     fn handle(&mut self, _: GoOffline, reply: ReplyTo<()>, ctx: &mut Context<Self>) {
-        self.holding = Holding::Nothing;
-        self.shared.view.set_status(Status::Offline);
-        self.shared.view.set_reader(None);
-        self.around.purgatories.changed_wholly(&self.shared);
         reply.send(());
-        ctx.fail(Failure::offline("its log directory has failed"));
+        self.let_go("its log directory has failed", ctx);
     }
 }
 
@@ -321,7 +328,7 @@ impl Handler<DeleteRecords> for Partition {
             }
             Err(error) => {
                 reply.send(Err(ErrorCode::KafkaStorageError));
-                self.go_offline(&error.to_string(), ctx);
+                self.go_offline(&error, ctx);
             }
         }
     }
@@ -402,7 +409,7 @@ impl Partition {
             }
             Err(error) => {
                 reply.send(Err(ErrorCode::KafkaStorageError));
-                self.go_offline(&error.to_string(), ctx);
+                self.go_offline(&error, ctx);
             }
         }
     }
