@@ -36,7 +36,7 @@ use crate::control::loader::{Loader, SnapshotPolicy};
 use crate::control::raft::{Raft, RaftOptions};
 use crate::net::ListenError;
 use crate::producer_ids::{FetchBlock, ProducerIds};
-use crate::replicas::{Replicas, ReplicasSetup};
+use crate::replicas::{Replicas, ReplicasSetup, Upkeep};
 use crate::supervision::{
     ActorRef, Exit, Random, Shards, Spec, Strategy, SupervisorRef, Tree, Watchdog, WatchdogOptions,
 };
@@ -262,13 +262,20 @@ fn start_replicas(
 ) -> Replicas {
     let interval = |name: &str| {
         let ms = config.settings.value(name).and_then(|value| value.as_i64());
-        Duration::from_millis(ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(u64::from(u32::MAX)))
+        // A timer of centuries would overflow the clock; fifty days are as good as never.
+        let never = u64::from(u32::MAX);
+        Duration::from_millis(ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(never).min(never))
     };
     let setup = ReplicasSetup {
         node_id: config.node_id,
         directories: Arc::clone(&directories.data),
         checkpoint_interval: interval("log.flush.offset.checkpoint.interval.ms"),
         high_watermark_interval: interval("replica.high.watermark.checkpoint.interval.ms"),
+        upkeep: Upkeep {
+            initial_delay: interval("log.initial.task.delay.ms"),
+            retention_interval: interval("log.retention.check.interval.ms"),
+            producer_expiration_interval: interval("producer.id.expiration.check.interval.ms"),
+        },
         broker_epoch: Arc::clone(broker_epoch),
     };
     Replicas::start(root, shards, setup)

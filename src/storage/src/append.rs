@@ -214,7 +214,8 @@ impl Log {
             Some(first) => max_timestamp_ms.saturating_sub(first),
             None => now_ms.saturating_sub(self.cursor.created_ms),
         };
-        let is_old = age_ms > config.segment_ms.saturating_sub(jitter(config.segment_jitter_ms, &segment));
+        let jitter_ms = jitter(config.segment_jitter_ms.min(config.segment_ms), &segment);
+        let is_old = age_ms > config.segment_ms.saturating_sub(jitter_ms);
         let out_of_reach = last_offset - segment.base_offset > i64::from(i32::MAX);
         let roll = used > 0 && (is_full || is_old || segment.offsets.is_full() || segment.times.is_full());
         if roll || out_of_reach {
@@ -231,9 +232,13 @@ impl Log {
         if active.base_offset == base_offset {
             return Ok(());
         }
-        active.seal()?;
         producer::write_snapshot(&self.dir(), base_offset, &self.producers)?;
         let segment = Arc::new(Segment::create(&self.shared.dir, base_offset, &self.config)?);
+        if let Err(error) = active.seal() {
+            // Its indexes may be cut already: nothing must be added to them.
+            self.failed = true;
+            return Err(error);
+        }
         let mut segments = self.shared.segments.load_full().to_vec();
         segments.push(segment);
         self.shared.segments.store(Arc::new(segments));

@@ -17,6 +17,12 @@ pub struct LogConfig {
     pub index_interval_bytes: u64,
     /// `message.timestamp.type`.
     pub timestamp_type: TimestampType,
+    /// `cleanup.policy` has `delete`: segments go by time and size.
+    pub deletes: bool,
+    /// `retention.ms`: a segment goes once its newest record is older; `None` is without limit.
+    pub retention_ms: Option<i64>,
+    /// `retention.bytes`: the oldest segments go while the rest is at least as large; `None` is without limit.
+    pub retention_bytes: Option<u64>,
     /// `producer.id.expiration.ms`: producers silent for so long are forgotten.
     pub producer_id_expiration_ms: i64,
 }
@@ -31,6 +37,9 @@ impl Default for LogConfig {
             segment_index_bytes: 10 << 20,
             index_interval_bytes: 4096,
             timestamp_type: TimestampType::CreateTime,
+            deletes: true,
+            retention_ms: Some(7 * 24 * 3600 * 1000),
+            retention_bytes: None,
             producer_id_expiration_ms: 24 * 3600 * 1000,
         }
     }

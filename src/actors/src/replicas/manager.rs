@@ -20,6 +20,7 @@ use callboard_protocol::Uuid;
 use callboard_storage::{CleanShutdown, DirKind, StorageError, TopicPartition, partition_dir_name};
 
 use super::directories::{self, Checkpoints, Found, Inventory, LogDirectory};
+use super::logs::Upkeep;
 use super::messages::{
     ApplyChanges, DeletePartition, DirectoryFailed, GoOffline, PartitionFailed, Reassigned, Wanted,
 };
@@ -47,6 +48,8 @@ pub struct ReplicasSetup {
     pub checkpoint_interval: Duration,
     /// `replica.high.watermark.checkpoint.interval.ms`.
     pub high_watermark_interval: Duration,
+    /// How often the logs are looked after.
+    pub upkeep: Upkeep,
     /// The broker's epoch, for the clean-shutdown marker; -1 until it has one.
     pub broker_epoch: Arc<AtomicI64>,
 }

@@ -83,6 +83,25 @@ impl Message for DeleteRecords {
     const NAME: &'static str = "DeleteRecords";
 }
 
+/// Takes out the segments that the topic's settings no longer keep (see
+/// [`LogReader::retention_due`](callboard_storage::LogReader::retention_due)). Answers how many.
+#[derive(Debug, Clone, Copy)]
+pub struct RemoveDueSegments;
+
+impl Message for RemoveDueSegments {
+    type Reply = usize;
+    const NAME: &'static str = "RemoveDueSegments";
+}
+
+/// Forgets the producers that have been silent for `producer.id.expiration.ms`. Answers how many.
+#[derive(Debug, Clone, Copy)]
+pub struct ExpireProducers;
+
+impl Message for ExpireProducers {
+    type Reply = usize;
+    const NAME: &'static str = "ExpireProducers";
+}
+
 /// Asks for the producers that the partition knows.
 #[derive(Debug, Clone, Copy)]
 pub struct DescribeProducers;

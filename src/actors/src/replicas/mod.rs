@@ -6,6 +6,7 @@
 
 mod changes;
 mod directories;
+mod logs;
 mod manager;
 pub mod messages;
 mod partition;
@@ -22,6 +23,7 @@ use crate::supervision::{ActorRef, Shards, Spec, SupervisorRef, SupervisorSpec};
 
 pub use changes::Viewpoint;
 pub use directories::LogDirectory;
+pub use logs::{Logs, Upkeep};
 pub use manager::{Manager, ReplicasSetup};
 pub use partition::Partition;
 pub use purgatory::{Goal, Isolation, Kind, Purgatories, Purgatory, Wait};
@@ -67,6 +69,9 @@ impl Replicas {
         // all logs are closed.
         let partitions = replicas.supervisor(SupervisorSpec::new("partitions").stop_together());
         let _ = core.partitions.set(partitions);
+        let (for_factory, upkeep) = (Arc::clone(&registry), core.setup.upkeep);
+        let _: ActorRef<Logs> =
+            replicas.spawn(Spec::new("logs", move || Logs::new(Arc::clone(&for_factory), upkeep)));
         Self { registry, manager, purgatories, directories }
     }
 }

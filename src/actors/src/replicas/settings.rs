@@ -47,6 +47,9 @@ impl PartitionSettings {
                 segment_index_bytes: size(topic.segment_index_bytes),
                 index_interval_bytes: size(topic.index_interval_bytes),
                 timestamp_type,
+                deletes: topic.cleanup_policy.delete,
+                retention_ms: Some(topic.retention_ms).filter(|ms| *ms >= 0),
+                retention_bytes: u64::try_from(topic.retention_bytes).ok(),
                 producer_id_expiration_ms,
             },
             rules: Rules {

@@ -12,7 +12,7 @@ use callboard_actors::control::controller::{
 use callboard_actors::control::lifecycle::{BrokerLifecycle, LifecycleOptions};
 use callboard_actors::control::loader::{Loader, SnapshotPolicy};
 use callboard_actors::control::raft::{Raft, RaftOptions};
-use callboard_actors::replicas::{LogDirectory, Replicas, ReplicasSetup, Status};
+use callboard_actors::replicas::{LogDirectory, Replicas, ReplicasSetup, Status, Upkeep};
 use callboard_actors::supervision::{Clock, Exit, Shards, Strategy, Tree, faults};
 use callboard_metadata::config::{MetadataLogConfig, QuorumConfig, Settings};
 use callboard_metadata::controller::ControllerSettings;
@@ -67,6 +67,11 @@ impl Node {
             directories: Arc::new(vec![LogDirectory::new(PathBuf::from(dir), DIRECTORY)]),
             checkpoint_interval: Duration::from_secs(60),
             high_watermark_interval: Duration::from_secs(5),
+            upkeep: Upkeep {
+                initial_delay: Duration::from_secs(30),
+                retention_interval: Duration::from_secs(300),
+                producer_expiration_interval: Duration::from_secs(600),
+            },
             broker_epoch: Arc::clone(&broker_epoch),
         };
         let replicas = Replicas::start(tree.root(), &shards, setup);

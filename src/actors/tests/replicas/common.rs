@@ -11,7 +11,7 @@ use callboard_actors::replicas::messages::{
     Append, AppendRefusal, Appended, ApplyChanges, Assignment, Wanted,
 };
 use callboard_actors::replicas::{
-    LogDirectory, PartitionHandle, PartitionId, PartitionSettings, Replicas, ReplicasSetup, Status,
+    LogDirectory, PartitionHandle, PartitionId, PartitionSettings, Replicas, ReplicasSetup, Status, Upkeep,
 };
 use callboard_actors::supervision::{Clock, Exit, Shards, Strategy, Tree};
 use callboard_metadata::config::{Settings, TopicConfig};
@@ -36,6 +36,11 @@ impl Node {
             directories: Arc::new(vec![directory]),
             checkpoint_interval: Duration::from_secs(60),
             high_watermark_interval: Duration::from_secs(5),
+            upkeep: Upkeep {
+                initial_delay: Duration::from_secs(30),
+                retention_interval: Duration::from_secs(300),
+                producer_expiration_interval: Duration::from_secs(600),
+            },
             broker_epoch: Arc::new(AtomicI64::new(5)),
         };
         let replicas = Replicas::start(tree.root(), &shards, setup);

@@ -6,4 +6,5 @@ mod common;
 mod damage;
 mod life;
 mod produce;
+mod upkeep;
 mod waiting;

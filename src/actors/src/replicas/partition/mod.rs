@@ -1,7 +1,8 @@
 //! A partition of this broker.
 //!
 //! - Who sends: produce and delete-records handlers (`Append`, `DeleteRecords`), admin handlers
-//!   (`DescribeProducers`), the replicas manager (`Reassigned`, `DeletePartition`, `GoOffline`).
+//!   (`DescribeProducers`), the replicas manager (`Reassigned`, `DeletePartition`, `GoOffline`), the keeper of logs
+//!   (`RemoveDueSegments`, `ExpireProducers`).
 //! - Owns: the partition's log. Reads go by the view it publishes, without a message.
 //! - Runs: on one shard, partitions spread evenly. Opening, flushing and closing go to the blocking pool.
 //! - Mailbox: bounded by count and by the bytes of the records in it; producers wait their turn.
@@ -13,8 +14,8 @@
 
 mod append;
 mod files;
+mod upkeep;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,10 +24,7 @@ use callboard_protocol::ErrorCode;
 use callboard_storage::{Log, StorageError};
 
 use super::manager::{Manager, RemoveLater};
-use super::messages::{
-    AwaitOpen, DeletePartition, DeleteRecords, DescribeProducers, DirectoryFailed, GoOffline,
-    PartitionFailed, ProducerInfo, Reassigned,
-};
+use super::messages::{AwaitOpen, DeletePartition, DirectoryFailed, GoOffline, PartitionFailed, Reassigned};
 use super::purgatory::{Kind, Purgatories};
 use super::settings::PartitionSettings;
 use super::view::{Shared, Status};
@@ -296,84 +294,6 @@ impl Handler<GoOffline> for Partition {
     fn handle(&mut self, _: GoOffline, reply: ReplyTo<()>, ctx: &mut Context<Self>) {
         reply.send(());
         self.let_go("its log directory has failed", ctx);
-    }
-}
-
-impl Handler<DeleteRecords> for Partition {
-    fn handle(
-        &mut self,
-        message: DeleteRecords,
-        reply: ReplyTo<Result<i64, ErrorCode>>,
-        ctx: &mut Context<Self>,
-    ) {
-        if let Some(error) = self.refuses() {
-            return reply.send(Err(error));
-        }
-        if !self.settings.deletable {
-            return reply.send(Err(ErrorCode::PolicyViolation));
-        }
-        let high_watermark = self.shared.view.high_watermark();
-        let Holding::Open(log) = &mut self.holding else { return };
-        let before = if message.before_offset == -1 { high_watermark } else { message.before_offset };
-        if before < 0 || before > high_watermark {
-            return reply.send(Err(ErrorCode::OffsetOutOfRange));
-        }
-        let removed = log.set_log_start_offset(before).and_then(|_| log.remove_segments_below_start());
-        match removed {
-            Ok(paths) => {
-                let low_watermark = log.log_start_offset();
-                self.delete_later(paths, ctx);
-                self.changed(&[Kind::DeleteRecords, Kind::Fetch]);
-                reply.send(Ok(low_watermark));
-            }
-            Err(error) => {
-                reply.send(Err(ErrorCode::KafkaStorageError));
-                self.go_offline(&error, ctx);
-            }
-        }
-    }
-}
-
-impl Partition {
-    fn delete_later(&self, paths: Vec<PathBuf>, ctx: &mut Context<Self>) {
-        if paths.is_empty() {
-            return;
-        }
-        let delay = Duration::from_millis(self.settings.file_delete_delay_ms);
-        ctx.after("file.delete.delay.ms", delay, move |_: &mut Self, ctx| {
-            ctx.blocking(
-                "delete files",
-                move || callboard_storage::delete_files(&paths),
-                |partition: &mut Self, outcome, _| {
-                    if let Err(error) = outcome {
-                        tracing::warn!(partition = partition.shared.id.to_string(), "deleting: {error}");
-                    }
-                },
-            );
-        });
-    }
-}
-
-impl Handler<DescribeProducers> for Partition {
-    fn handle(
-        &mut self,
-        _: DescribeProducers,
-        reply: ReplyTo<Result<Vec<ProducerInfo>, ErrorCode>>,
-        _: &mut Context<Self>,
-    ) {
-        if let Some(error) = self.refuses() {
-            return reply.send(Err(error));
-        }
-        let Holding::Open(log) = &self.holding else { return };
-        let info = |entry: &callboard_storage::ProducerEntry| ProducerInfo {
-            producer_id: entry.producer_id,
-            producer_epoch: i32::from(entry.epoch),
-            last_sequence: entry.last_sequence(),
-            last_timestamp_ms: entry.last_timestamp_ms,
-            coordinator_epoch: entry.coordinator_epoch,
-            current_txn_start_offset: entry.txn_first_offset.unwrap_or(-1),
-        };
-        reply.send(Ok(log.producers().map(info).collect()));
     }
 }
 

@@ -1,0 +1,89 @@
+//! Retention and the expiry of producers, by the node's own timers.
+
+use std::path::Path;
+use std::time::Duration;
+
+use callboard_actors::replicas::PartitionHandle;
+use callboard_actors::replicas::messages::DescribeProducers;
+use callboard_protocol::ErrorCode;
+use callboard_protocol::records::BatchBuilder;
+
+use super::common::{Node, append, batch, produce, simulate, until, values};
+
+fn segments(partition: &PartitionHandle) -> Vec<i64> {
+    let reader = partition.view().reader().unwrap();
+    reader.segments().into_iter().map(|(base, _)| base).collect()
+}
+
+fn files(root: &Path, ending: &str) -> usize {
+    let entries = std::fs::read_dir(root.join("topic-0")).unwrap();
+    entries.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(ending)).count()
+}
+
+/// Five records, each in a segment of its own.
+async fn five_segments(partition: &PartitionHandle) {
+    for value in ["a", "b", "c", "d", "e"] {
+        produce(partition, &[&value.repeat(600_000)]).await.unwrap();
+    }
+    assert_eq!(segments(partition), [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn old_segments_go_in_two_steps_the_one_written_to_included() {
+    simulate(|dir| async move {
+        let settings = [("segment.bytes", "1048576"), ("retention.ms", "600000")];
+        let (_node, partition) = Node::with_partition(dir.path(), &settings).await;
+        five_segments(&partition).await;
+        tokio::time::sleep(Duration::from_secs(500)).await;
+        assert_eq!(segments(&partition).len(), 5, "not old enough");
+        tokio::time::sleep(Duration::from_secs(131)).await;
+        until(|| segments(&partition) == [5]).await;
+        assert_eq!((files(dir.path(), ".log"), files(dir.path(), ".log.deleted")), (1, 5));
+        let offsets = partition.view().offsets(-1).unwrap();
+        assert_eq!((offsets.log_start, offsets.log_end), (5, 5));
+        assert_eq!(produce(&partition, &["f"]).await.unwrap().base_offset, 5);
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        assert_eq!((files(dir.path(), ".log"), files(dir.path(), ".deleted")), (1, 0));
+        assert_eq!(values(&partition), ["f"]);
+    });
+}
+
+#[test]
+fn the_oldest_go_by_size_and_a_change_of_settings_counts_at_once() {
+    simulate(|dir| async move {
+        let settings = [("segment.bytes", "1048576"), ("retention.bytes", "1300000")];
+        let (_node, partition) = Node::with_partition(dir.path(), &settings).await;
+        five_segments(&partition).await;
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        assert_eq!(segments(&partition), [2, 3, 4]);
+        assert_eq!(partition.view().offsets(-1).unwrap().log_start, 2);
+    });
+}
+
+#[test]
+fn a_compacted_topic_keeps_what_is_old() {
+    simulate(|dir| async move {
+        let settings = [("cleanup.policy", "compact"), ("retention.ms", "1"), ("retention.bytes", "1")];
+        let (_node, partition) = Node::with_partition(dir.path(), &settings).await;
+        let mut keyed = BatchBuilder::new(0);
+        keyed.append(1_700_000_000_000, Some(b"key"), Some(b"value"), &[]);
+        partition.actor().ask(append(keyed.build().unwrap())).await.unwrap().unwrap();
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        assert_eq!(values(&partition), ["value"]);
+    });
+}
+
+#[test]
+fn silent_producers_are_forgotten() {
+    simulate(|dir| async move {
+        let (_node, partition) = Node::with_partition(dir.path(), &[]).await;
+        let send = |sequence| partition.actor().ask(append(batch(&["x"], Some((7, sequence)))));
+        send(0).await.unwrap().unwrap();
+        assert_eq!(send(5).await.unwrap().unwrap_err().error, ErrorCode::OutOfOrderSequenceNumber);
+        // A day of silence and a round of the check.
+        tokio::time::sleep(Duration::from_secs(86_400 + 601)).await;
+        assert_eq!(partition.actor().ask(DescribeProducers).await.unwrap().unwrap(), []);
+        assert_eq!(send(5).await.unwrap().unwrap().base_offset, 1);
+        assert_eq!(send(7).await.unwrap().unwrap_err().error, ErrorCode::OutOfOrderSequenceNumber);
+    });
+}
