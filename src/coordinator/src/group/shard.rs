@@ -1,0 +1,238 @@
+//! The shard: all groups and offsets of one partition of `__consumer_offsets`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use callboard_protocol::messages::group_record::{GroupRecordKey, GroupRecordValue};
+use callboard_protocol::messages::{
+    ConsumerGroupHeartbeatResponse, HeartbeatResponse, JoinGroupResponse, LeaveGroupResponse,
+    SyncGroupResponse, consumer_group_describe_response,
+};
+use callboard_protocol::wire::{DecodeError, EncodeError};
+use callboard_protocol::{ByteString, ErrorCode};
+use imbl::OrdMap;
+
+use super::classic::{self, ClassicGroup};
+use super::record::GroupRecord;
+use super::request::{Caller, Reply, Request};
+use super::timers::{Deadline, TimerKind, Timers};
+use super::{Group, admin, consumer};
+use crate::cluster::Circumstances;
+use crate::error::ReplayError;
+use crate::offsets::{self, Offsets};
+use crate::runtime::{EncodedRecord, Entry, Machine, Outcome, Ticket};
+
+/// What a call into a shard comes to.
+pub type GroupOutcome = Outcome<GroupShard>;
+
+/// Work that a shard has others do: nothing yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {}
+
+/// All groups and offsets of one partition.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GroupShard {
+    /// The groups by id.
+    pub groups: OrdMap<ByteString, Group>,
+    /// What they have committed.
+    pub offsets: Offsets,
+    /// When to look after what.
+    pub timers: Timers,
+}
+
+impl GroupShard {
+    /// Handles one request. It is answered by this call or by a later one, under its ticket.
+    pub fn handle(
+        &mut self,
+        ticket: Ticket,
+        caller: &Caller,
+        request: Request,
+        cx: &mut Circumstances<'_>,
+    ) -> GroupOutcome {
+        let reply = match request {
+            Request::JoinGroup(request) => match self.groups.get(&request.group_id) {
+                Some(Group::Consumer(_)) => Reply::JoinGroup(JoinGroupResponse {
+                    error_code: ErrorCode::InconsistentGroupProtocol as i16,
+                    member_id: request.member_id,
+                    ..Default::default()
+                }),
+                _ => return classic::join(self, ticket, caller, request, cx),
+            },
+            Request::SyncGroup(request) => match self.groups.get(&request.group_id) {
+                Some(Group::Consumer(_)) => Reply::SyncGroup(SyncGroupResponse {
+                    error_code: ErrorCode::UnknownMemberId as i16,
+                    ..Default::default()
+                }),
+                _ => return classic::sync(self, ticket, request, cx),
+            },
+            Request::Heartbeat(request) => match self.groups.get(&request.group_id) {
+                Some(Group::Consumer(_)) => Reply::Heartbeat(HeartbeatResponse {
+                    error_code: ErrorCode::UnknownMemberId as i16,
+                    ..Default::default()
+                }),
+                _ => Reply::Heartbeat(classic::heartbeat(self, &request, cx)),
+            },
+            Request::LeaveGroup(request) => match self.groups.get(&request.group_id) {
+                Some(Group::Consumer(_)) => Reply::LeaveGroup(LeaveGroupResponse {
+                    error_code: ErrorCode::UnknownMemberId as i16,
+                    ..Default::default()
+                }),
+                _ => return classic::leave(self, ticket, request, cx),
+            },
+            Request::OffsetCommit(request) => return offsets::commit(self, ticket, caller, request, cx),
+            Request::FetchOffsets(request) => Reply::FetchOffsets(offsets::fetch(self, &request)),
+            Request::OffsetDelete(request) => return offsets::delete(self, ticket, request),
+            Request::DescribeGroup(request) => {
+                Reply::DescribeGroup(admin::describe(self, request.group_id, caller.version))
+            }
+            Request::DeleteGroup(request) => return admin::delete(self, ticket, request.group_id),
+            Request::ListGroups(request) => Reply::ListGroups(admin::list(self, &request)),
+            Request::ConsumerGroupHeartbeat(_) => {
+                Reply::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
+                    error_code: ErrorCode::UnsupportedVersion as i16,
+                    ..Default::default()
+                })
+            }
+            Request::DescribeConsumerGroup(request) => {
+                Reply::DescribeConsumerGroup(consumer_group_describe_response::DescribedGroup {
+                    group_id: request.group_id,
+                    error_code: ErrorCode::UnsupportedVersion as i16,
+                    ..Default::default()
+                })
+            }
+        };
+        GroupOutcome::reply(ticket, reply)
+    }
+
+    /// Does all that is due.
+    pub fn on_time(&mut self, cx: &mut Circumstances<'_>) -> GroupOutcome {
+        let mut outcome = GroupOutcome::default();
+        while let Some(deadline) = self.timers.take_due(cx.now_ms) {
+            outcome.extend(self.on_deadline(&deadline, cx));
+        }
+        outcome
+    }
+
+    fn on_deadline(&mut self, deadline: &Deadline, cx: &mut Circumstances<'_>) -> GroupOutcome {
+        match &deadline.kind {
+            TimerKind::ClassicSession(_) | TimerKind::ClassicJoin | TimerKind::ClassicSync => {
+                classic::on_deadline(self, deadline, cx)
+            }
+            TimerKind::ConsumerSession(_) | TimerKind::ConsumerRebalance(_) => {
+                consumer::on_deadline(self, deadline, cx)
+            }
+            TimerKind::OffsetExpiry => offsets::expire(self, cx),
+        }
+    }
+
+    /// The log has been read to its end: sessions begin, and old offsets are looked for from now on.
+    pub fn loaded(&mut self, cx: &mut Circumstances<'_>) -> GroupOutcome {
+        let mut outcome = GroupOutcome::default();
+        let ids: Vec<ByteString> = self.groups.keys().cloned().collect();
+        for id in &ids {
+            outcome.extend(match self.groups.get(id) {
+                Some(Group::Classic(_)) => classic::loaded(self, id, cx),
+                Some(Group::Consumer(_)) => consumer::loaded(self, id, cx),
+                None => GroupOutcome::default(),
+            });
+        }
+        offsets::schedule_expiry(self, cx);
+        outcome
+    }
+
+    /// The cluster's topics have changed; `deleted` are the names of those that are gone.
+    pub fn metadata_changed(&mut self, deleted: &[ByteString], cx: &mut Circumstances<'_>) -> GroupOutcome {
+        let mut outcome = offsets::topics_deleted(self, deleted);
+        outcome.extend(consumer::metadata_changed(self, cx));
+        outcome
+    }
+
+    /// Writes a record: it changes the state at once, and goes with the outcome. One that can't be replayed is a fault of
+    /// the caller, and is neither applied nor written.
+    pub fn write(&mut self, outcome: &mut GroupOutcome, record: GroupRecord) {
+        let replayed = self.replay_record(&record);
+        debug_assert!(replayed.is_ok(), "own record: {replayed:?}");
+        if replayed.is_ok() {
+            outcome.records.push(record);
+        }
+    }
+
+    /// A classic group by its id.
+    pub fn classic(&self, group_id: &str) -> Option<&ClassicGroup> {
+        match self.groups.get(group_id) {
+            Some(Group::Classic(group)) => Some(group),
+            _ => None,
+        }
+    }
+
+    /// A classic group to change, and the shard's deadlines.
+    pub(super) fn classic_mut(&mut self, group_id: &str) -> Option<(&mut ClassicGroup, &mut Timers)> {
+        match self.groups.get_mut(group_id) {
+            Some(Group::Classic(group)) => Some((Arc::make_mut(group), &mut self.timers)),
+            _ => None,
+        }
+    }
+
+    /// Offsets alone make a group: one without members.
+    fn ensure_group(&mut self, group_id: &ByteString) {
+        if !self.groups.contains_key(group_id) {
+            let group = ClassicGroup::new(group_id.clone());
+            self.groups.insert(group_id.clone(), Group::Classic(Arc::new(group)));
+        }
+    }
+
+    fn replay_record(&mut self, record: &GroupRecord) -> Result<(), ReplayError> {
+        match (&record.key, record.value.as_ref().map(|(value, _)| value)) {
+            (GroupRecordKey::OffsetCommitKey(key), None) => self.offsets.remove(key),
+            (GroupRecordKey::OffsetCommitKey(key), Some(GroupRecordValue::OffsetCommitValue(value))) => {
+                self.ensure_group(&key.group);
+                self.offsets.insert(key, value);
+            }
+            (GroupRecordKey::GroupMetadataKey(key), None) => {
+                self.groups.remove(&key.group);
+            }
+            (GroupRecordKey::GroupMetadataKey(key), Some(GroupRecordValue::GroupMetadataValue(value))) => {
+                let group = ClassicGroup::from_record(&key.group, value);
+                self.groups.insert(key.group.clone(), Group::Classic(Arc::new(group)));
+            }
+            (GroupRecordKey::OffsetCommitKey(_) | GroupRecordKey::GroupMetadataKey(_), Some(_)) => {
+                return Err(record.mismatch());
+            }
+            _ => consumer::replay(self, record)?,
+        }
+        Ok(())
+    }
+}
+
+impl Machine for GroupShard {
+    type Record = GroupRecord;
+    type Reply = Reply;
+    type Effect = Effect;
+
+    fn encode(record: &GroupRecord) -> Result<EncodedRecord, EncodeError> {
+        record.encode()
+    }
+
+    fn decode(key: &Bytes, value: Option<&Bytes>) -> Result<GroupRecord, DecodeError> {
+        GroupRecord::decode(key, value)
+    }
+
+    fn replay(&mut self, entry: &Entry<GroupRecord>) -> Result<(), ReplayError> {
+        match entry {
+            Entry::Record(record, None) => self.replay_record(record),
+            Entry::Record(record, Some(producer)) => {
+                let group_id = self.offsets.insert_pending(*producer, record)?;
+                self.ensure_group(&group_id);
+                Ok(())
+            }
+            Entry::Marker { producer, committed } => {
+                self.offsets.end_transaction(*producer, *committed);
+                Ok(())
+            }
+        }
+    }
+
+    fn next_deadline_ms(&self) -> Option<i64> {
+        self.timers.next_ms()
+    }
+}
