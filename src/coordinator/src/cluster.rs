@@ -33,8 +33,11 @@ pub trait Cluster {
 
 /// The circumstances of one call into a machine.
 pub struct Circumstances<'a> {
-    /// The time, in milliseconds since 1970.
+    /// The wall clock, in milliseconds since 1970: for what is written down.
     pub now_ms: i64,
+    /// A clock that only ever advances, in milliseconds from some start: for deadlines, so that no jump of the wall clock
+    /// ends sessions.
+    pub monotonic_ms: i64,
     /// A source of random numbers.
     pub random: &'a mut dyn FnMut() -> u64,
     /// The broker's settings.

@@ -20,7 +20,7 @@ pub use request::{
     Caller, DeleteGroup, DescribeConsumerGroup, DescribeGroup, FetchOffsets, GroupRequest, ListGroups, Reply,
     Request,
 };
-pub use shard::{Effect, GroupOutcome, GroupShard};
+pub use shard::{Done, Effect, GroupOutcome, GroupShard};
 pub use timers::{Deadline, TimerKind, Timers};
 
 use self::classic::ClassicGroup;

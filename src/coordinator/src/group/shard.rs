@@ -20,7 +20,7 @@ use super::{Group, admin, consumer};
 use crate::cluster::Circumstances;
 use crate::error::ReplayError;
 use crate::offsets::{self, Offsets};
-use crate::runtime::{EncodedRecord, Entry, Machine, Outcome, Ticket};
+use crate::runtime::{Coordinator, EncodedRecord, Entry, Machine, Outcome, Ticket};
 
 /// What a call into a shard comes to.
 pub type GroupOutcome = Outcome<GroupShard>;
@@ -28,6 +28,10 @@ pub type GroupOutcome = Outcome<GroupShard>;
 /// Work that a shard has others do: nothing yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {}
+
+/// What comes back from an [`Effect`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Done {}
 
 /// All groups and offsets of one partition.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -41,78 +45,6 @@ pub struct GroupShard {
 }
 
 impl GroupShard {
-    /// Handles one request. It is answered by this call or by a later one, under its ticket.
-    pub fn handle(
-        &mut self,
-        ticket: Ticket,
-        caller: &Caller,
-        request: Request,
-        cx: &mut Circumstances<'_>,
-    ) -> GroupOutcome {
-        let reply = match request {
-            Request::JoinGroup(request) => match self.groups.get(&request.group_id) {
-                Some(Group::Consumer(_)) => Reply::JoinGroup(JoinGroupResponse {
-                    error_code: ErrorCode::InconsistentGroupProtocol as i16,
-                    member_id: request.member_id,
-                    ..Default::default()
-                }),
-                _ => return classic::join(self, ticket, caller, request, cx),
-            },
-            Request::SyncGroup(request) => match self.groups.get(&request.group_id) {
-                Some(Group::Consumer(_)) => Reply::SyncGroup(SyncGroupResponse {
-                    error_code: ErrorCode::UnknownMemberId as i16,
-                    ..Default::default()
-                }),
-                _ => return classic::sync(self, ticket, request, cx),
-            },
-            Request::Heartbeat(request) => match self.groups.get(&request.group_id) {
-                Some(Group::Consumer(_)) => Reply::Heartbeat(HeartbeatResponse {
-                    error_code: ErrorCode::UnknownMemberId as i16,
-                    ..Default::default()
-                }),
-                _ => Reply::Heartbeat(classic::heartbeat(self, &request, cx)),
-            },
-            Request::LeaveGroup(request) => match self.groups.get(&request.group_id) {
-                Some(Group::Consumer(_)) => Reply::LeaveGroup(LeaveGroupResponse {
-                    error_code: ErrorCode::UnknownMemberId as i16,
-                    ..Default::default()
-                }),
-                _ => return classic::leave(self, ticket, request, cx),
-            },
-            Request::OffsetCommit(request) => return offsets::commit(self, ticket, caller, request, cx),
-            Request::FetchOffsets(request) => Reply::FetchOffsets(offsets::fetch(self, &request)),
-            Request::OffsetDelete(request) => return offsets::delete(self, ticket, request),
-            Request::DescribeGroup(request) => {
-                Reply::DescribeGroup(admin::describe(self, request.group_id, caller.version))
-            }
-            Request::DeleteGroup(request) => return admin::delete(self, ticket, request.group_id),
-            Request::ListGroups(request) => Reply::ListGroups(admin::list(self, &request)),
-            Request::ConsumerGroupHeartbeat(_) => {
-                Reply::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
-                    error_code: ErrorCode::UnsupportedVersion as i16,
-                    ..Default::default()
-                })
-            }
-            Request::DescribeConsumerGroup(request) => {
-                Reply::DescribeConsumerGroup(consumer_group_describe_response::DescribedGroup {
-                    group_id: request.group_id,
-                    error_code: ErrorCode::UnsupportedVersion as i16,
-                    ..Default::default()
-                })
-            }
-        };
-        GroupOutcome::reply(ticket, reply)
-    }
-
-    /// Does all that is due.
-    pub fn on_time(&mut self, cx: &mut Circumstances<'_>) -> GroupOutcome {
-        let mut outcome = GroupOutcome::default();
-        while let Some(deadline) = self.timers.take_due(cx.now_ms) {
-            outcome.extend(self.on_deadline(&deadline, cx));
-        }
-        outcome
-    }
-
     fn on_deadline(&mut self, deadline: &Deadline, cx: &mut Circumstances<'_>) -> GroupOutcome {
         match &deadline.kind {
             TimerKind::ClassicSession(_) | TimerKind::ClassicJoin | TimerKind::ClassicSync => {
@@ -123,28 +55,6 @@ impl GroupShard {
             }
             TimerKind::OffsetExpiry => offsets::expire(self, cx),
         }
-    }
-
-    /// The log has been read to its end: sessions begin, and old offsets are looked for from now on.
-    pub fn loaded(&mut self, cx: &mut Circumstances<'_>) -> GroupOutcome {
-        let mut outcome = GroupOutcome::default();
-        let ids: Vec<ByteString> = self.groups.keys().cloned().collect();
-        for id in &ids {
-            outcome.extend(match self.groups.get(id) {
-                Some(Group::Classic(_)) => classic::loaded(self, id, cx),
-                Some(Group::Consumer(_)) => consumer::loaded(self, id, cx),
-                None => GroupOutcome::default(),
-            });
-        }
-        offsets::schedule_expiry(self, cx);
-        outcome
-    }
-
-    /// The cluster's topics have changed; `deleted` are the names of those that are gone.
-    pub fn metadata_changed(&mut self, deleted: &[ByteString], cx: &mut Circumstances<'_>) -> GroupOutcome {
-        let mut outcome = offsets::topics_deleted(self, deleted);
-        outcome.extend(consumer::metadata_changed(self, cx));
-        outcome
     }
 
     /// Writes a record: it changes the state at once, and goes with the outcome. One that can't be replayed is a fault of
@@ -234,5 +144,107 @@ impl Machine for GroupShard {
 
     fn next_deadline_ms(&self) -> Option<i64> {
         self.timers.next_ms()
+    }
+}
+
+impl Coordinator for GroupShard {
+    type Request = (Caller, Request);
+    type Done = Done;
+
+    fn handle(
+        &mut self,
+        ticket: Ticket,
+        (caller, request): (Caller, Request),
+        cx: &mut Circumstances<'_>,
+    ) -> GroupOutcome {
+        let reply = match request {
+            Request::JoinGroup(request) => match self.groups.get(&request.group_id) {
+                Some(Group::Consumer(_)) => Reply::JoinGroup(JoinGroupResponse {
+                    error_code: ErrorCode::InconsistentGroupProtocol as i16,
+                    member_id: request.member_id,
+                    ..Default::default()
+                }),
+                _ => return classic::join(self, ticket, &caller, request, cx),
+            },
+            Request::SyncGroup(request) => match self.groups.get(&request.group_id) {
+                Some(Group::Consumer(_)) => Reply::SyncGroup(SyncGroupResponse {
+                    error_code: ErrorCode::UnknownMemberId as i16,
+                    ..Default::default()
+                }),
+                _ => return classic::sync(self, ticket, request, cx),
+            },
+            Request::Heartbeat(request) => match self.groups.get(&request.group_id) {
+                Some(Group::Consumer(_)) => Reply::Heartbeat(HeartbeatResponse {
+                    error_code: ErrorCode::UnknownMemberId as i16,
+                    ..Default::default()
+                }),
+                _ => Reply::Heartbeat(classic::heartbeat(self, &request, cx)),
+            },
+            Request::LeaveGroup(request) => match self.groups.get(&request.group_id) {
+                Some(Group::Consumer(_)) => Reply::LeaveGroup(LeaveGroupResponse {
+                    error_code: ErrorCode::UnknownMemberId as i16,
+                    ..Default::default()
+                }),
+                _ => return classic::leave(self, ticket, request, cx),
+            },
+            Request::OffsetCommit(request) => return offsets::commit(self, ticket, &caller, request, cx),
+            Request::FetchOffsets(request) => Reply::FetchOffsets(offsets::fetch(self, &request)),
+            Request::OffsetDelete(request) => return offsets::delete(self, ticket, request),
+            Request::DescribeGroup(request) => {
+                Reply::DescribeGroup(admin::describe(self, request.group_id, caller.version))
+            }
+            Request::DeleteGroup(request) => return admin::delete(self, ticket, request.group_id),
+            Request::ListGroups(request) => Reply::ListGroups(admin::list(self, &request)),
+            Request::ConsumerGroupHeartbeat(_) => {
+                Reply::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
+                    error_code: ErrorCode::UnsupportedVersion as i16,
+                    ..Default::default()
+                })
+            }
+            Request::DescribeConsumerGroup(request) => {
+                Reply::DescribeConsumerGroup(consumer_group_describe_response::DescribedGroup {
+                    group_id: request.group_id,
+                    error_code: ErrorCode::UnsupportedVersion as i16,
+                    ..Default::default()
+                })
+            }
+        };
+        GroupOutcome::reply(ticket, reply)
+    }
+
+    fn on_time(&mut self, cx: &mut Circumstances<'_>) -> GroupOutcome {
+        let mut outcome = GroupOutcome::default();
+        while let Some(deadline) = self.timers.take_due(cx.monotonic_ms) {
+            outcome.extend(self.on_deadline(&deadline, cx));
+        }
+        outcome
+    }
+
+    fn loaded(&mut self, cx: &mut Circumstances<'_>) -> GroupOutcome {
+        let mut outcome = GroupOutcome::default();
+        let ids: Vec<ByteString> = self.groups.keys().cloned().collect();
+        for id in &ids {
+            outcome.extend(match self.groups.get(id) {
+                Some(Group::Classic(_)) => classic::loaded(self, id, cx),
+                Some(Group::Consumer(_)) => consumer::loaded(self, id, cx),
+                None => GroupOutcome::default(),
+            });
+        }
+        offsets::schedule_expiry(self, cx);
+        outcome
+    }
+
+    fn metadata_changed(&mut self, deleted: &[ByteString], cx: &mut Circumstances<'_>) -> GroupOutcome {
+        let mut outcome = offsets::topics_deleted(self, deleted);
+        outcome.extend(consumer::metadata_changed(self, cx));
+        outcome
+    }
+
+    fn perform(effect: Effect) -> Done {
+        match effect {}
+    }
+
+    fn performed(&mut self, done: Done, _: &mut Circumstances<'_>) -> GroupOutcome {
+        match done {}
     }
 }

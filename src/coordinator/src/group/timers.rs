@@ -3,6 +3,8 @@
 use callboard_protocol::ByteString;
 use imbl::{OrdMap, OrdSet};
 
+use crate::cluster::Circumstances;
+
 /// What a deadline is for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimerKind {
@@ -29,7 +31,7 @@ pub struct Deadline {
     pub kind: TimerKind,
 }
 
-/// All deadlines of a shard, in milliseconds since 1970.
+/// All deadlines of a shard, in milliseconds of the monotonic clock.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timers {
     times: OrdMap<Deadline, i64>,
@@ -37,8 +39,9 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Sets a deadline, or moves it.
-    pub fn set(&mut self, group_id: &ByteString, kind: TimerKind, at_ms: i64) {
+    /// Sets a deadline so much after now, or moves it there.
+    pub fn set(&mut self, cx: &Circumstances<'_>, group_id: &ByteString, kind: TimerKind, delay_ms: i64) {
+        let at_ms = cx.monotonic_ms.saturating_add(delay_ms);
         let deadline = Deadline { group_id: group_id.clone(), kind };
         if let Some(former) = self.times.insert(deadline.clone(), at_ms) {
             if former == at_ms {
@@ -57,7 +60,7 @@ impl Timers {
         }
     }
 
-    /// When a deadline is, if it is set.
+    /// When a deadline is, if it is set, in milliseconds of the monotonic clock.
     pub fn get(&self, group_id: &ByteString, kind: TimerKind) -> Option<i64> {
         self.times.get(&Deadline { group_id: group_id.clone(), kind }).copied()
     }
@@ -73,8 +76,8 @@ impl Timers {
     }
 
     /// Takes the first one that is due.
-    pub fn take_due(&mut self, now_ms: i64) -> Option<Deadline> {
-        let (at_ms, deadline) = self.order.get_min().filter(|(at_ms, _)| *at_ms <= now_ms)?.clone();
+    pub fn take_due(&mut self, monotonic_ms: i64) -> Option<Deadline> {
+        let (at_ms, deadline) = self.order.get_min().filter(|(at_ms, _)| *at_ms <= monotonic_ms)?.clone();
         self.order.remove(&(at_ms, deadline.clone()));
         self.times.remove(&deadline);
         Some(deadline)

@@ -41,8 +41,8 @@ pub(crate) fn expire(shard: &mut GroupShard, cx: &mut Circumstances<'_>) -> Grou
 
 /// Sets the next time to look for old offsets.
 pub(crate) fn schedule(shard: &mut GroupShard, cx: &Circumstances<'_>) {
-    let at_ms = cx.now_ms.saturating_add(cx.settings.offsets.retention_check_interval_ms);
-    shard.timers.set(&ByteString::new(), TimerKind::OffsetExpiry, at_ms);
+    let interval_ms = cx.settings.offsets.retention_check_interval_ms;
+    shard.timers.set(cx, &ByteString::new(), TimerKind::OffsetExpiry, interval_ms);
 }
 
 /// A group's offsets that are too old, and how many are not.

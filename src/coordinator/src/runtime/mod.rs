@@ -21,10 +21,12 @@ mod tests;
 use std::fmt;
 
 use bytes::Bytes;
+use callboard_protocol::ByteString;
 use callboard_protocol::wire::{DecodeError, EncodeError};
 
 pub use pipeline::{Batch, Runtime, Settled};
 
+use crate::cluster::Circumstances;
 use crate::error::ReplayError;
 
 /// Stands for one request that waits for its answer. Later requests have higher ones.
@@ -100,8 +102,35 @@ pub trait Machine: Clone {
     /// The record can't be: the log is corrupt.
     fn replay(&mut self, entry: &Entry<Self::Record>) -> Result<(), ReplayError>;
 
-    /// When it next wants to be called, in milliseconds since 1970.
+    /// When it next wants to be called ([`Coordinator::on_time`]), in milliseconds of the monotonic clock.
     fn next_deadline_ms(&self) -> Option<i64>;
+}
+
+/// A machine that answers requests: what an actor drives.
+pub trait Coordinator: Machine + Default + Send + 'static {
+    /// What it is asked.
+    type Request: Send + 'static;
+    /// What comes back from an effect.
+    type Done: Send + 'static;
+
+    /// Handles one request. It is answered by this call or by a later one, under its ticket.
+    fn handle(&mut self, ticket: Ticket, request: Self::Request, cx: &mut Circumstances<'_>)
+    -> Outcome<Self>;
+
+    /// Does all that is due.
+    fn on_time(&mut self, cx: &mut Circumstances<'_>) -> Outcome<Self>;
+
+    /// The log has been read to its end.
+    fn loaded(&mut self, cx: &mut Circumstances<'_>) -> Outcome<Self>;
+
+    /// The cluster's topics have changed; `deleted` are the names of those that are gone.
+    fn metadata_changed(&mut self, deleted: &[ByteString], cx: &mut Circumstances<'_>) -> Outcome<Self>;
+
+    /// Does the work of an effect. It runs apart from the shard, and may take long.
+    fn perform(effect: Self::Effect) -> Self::Done;
+
+    /// The work of an effect is done.
+    fn performed(&mut self, done: Self::Done, cx: &mut Circumstances<'_>) -> Outcome<Self>;
 }
 
 /// What one call into a machine comes to. The machine has changed already: `records` say how.

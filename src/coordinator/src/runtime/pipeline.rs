@@ -63,15 +63,19 @@ pub struct Runtime<M: Machine> {
 }
 
 impl<M: Machine> Runtime<M> {
-    /// A machine that has read its log, which is committed up to `high_watermark`.
-    pub const fn new(machine: M, high_watermark: i64) -> Self {
+    /// A machine that has read its log up to `end_offset`, of which all below `high_watermark` is committed.
+    pub fn new(machine: M, end_offset: i64, high_watermark: i64) -> Self {
+        let mut appended = VecDeque::new();
+        if end_offset > high_watermark {
+            appended.push_back((end_offset, Vec::new()));
+        }
         Self {
             machine,
             next_ticket: 0,
             open: BTreeSet::new(),
             collected: VecDeque::new(),
             in_flight: Vec::new(),
-            appended: VecDeque::new(),
+            appended,
             high_watermark,
         }
     }

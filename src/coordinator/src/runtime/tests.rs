@@ -47,7 +47,7 @@ fn words_of(batch: Option<Batch>) -> Vec<String> {
 
 #[test]
 fn an_answer_waits_for_what_it_was_decided_on() {
-    let mut runtime = Runtime::new(Words::default(), 0);
+    let mut runtime = Runtime::new(Words::default(), 0, 0);
     let (first, settled) = say(&mut runtime, "one");
     assert!(settled.replies.is_empty());
     // It has nothing of its own to write, but it has seen what is not committed yet.
@@ -64,7 +64,7 @@ fn an_answer_waits_for_what_it_was_decided_on() {
 
 #[test]
 fn one_batch_is_appended_at_a_time_and_others_are_collected() {
-    let mut runtime = Runtime::new(Words::default(), 0);
+    let mut runtime = Runtime::new(Words::default(), 0, 0);
     say(&mut runtime, "one");
     assert_eq!(words_of(runtime.next_batch(1000)), ["one"]);
     say(&mut runtime, "two");
@@ -80,7 +80,7 @@ fn one_batch_is_appended_at_a_time_and_others_are_collected() {
 
 #[test]
 fn a_failed_append_takes_everything_since_back() {
-    let mut runtime = Runtime::new(Words::default(), 0);
+    let mut runtime = Runtime::new(Words::default(), 0, 0);
     let (one, _) = say(&mut runtime, "one");
     runtime.next_batch(1000);
     runtime.appended(1);
@@ -101,7 +101,7 @@ fn a_failed_append_takes_everything_since_back() {
 
 #[test]
 fn one_who_waited_before_a_failed_append_is_told_if_its_answer_came_with_it() {
-    let mut runtime = Runtime::new(Words::default(), 0);
+    let mut runtime = Runtime::new(Words::default(), 0, 0);
     let (waiting, _) = runtime.request(|_, _| Outcome::default());
     let (patient, _) = runtime.request(|_, _| Outcome::default());
     let settled = runtime.input(|words| {
@@ -122,7 +122,7 @@ fn one_who_waited_before_a_failed_append_is_told_if_its_answer_came_with_it() {
 
 #[test]
 fn transactions_have_batches_of_their_own() {
-    let mut runtime = Runtime::new(Words::default(), 0);
+    let mut runtime = Runtime::new(Words::default(), 0, 0);
     let producer = Some(Producer { id: 7, epoch: 0 });
     say(&mut runtime, "plain");
     let write = |word: &str| Outcome { records: vec![word.to_owned()], producer, ..Outcome::default() };
@@ -134,4 +134,13 @@ fn transactions_have_batches_of_their_own() {
     let batch = runtime.next_batch(1000);
     assert_eq!(batch.as_ref().and_then(|batch| batch.producer), producer);
     assert_eq!(words_of(batch), ["in", "it"]);
+}
+
+#[test]
+fn what_was_loaded_but_is_not_committed_is_waited_for_too() {
+    let mut runtime = Runtime::new(Words(vec!["loaded".to_owned()]), 5, 3);
+    let (ticket, settled) = count(&mut runtime);
+    assert!(settled.replies.is_empty());
+    assert!(runtime.advance(4).replies.is_empty());
+    assert_eq!(runtime.advance(5).replies, [(ticket, 1)]);
 }

@@ -192,7 +192,7 @@ impl Scene<'_, '_> {
     }
 
     pub(super) fn set_timer(&mut self, kind: TimerKind, delay_ms: i64) {
-        self.timers.set(&self.group.id, kind, self.cx.now_ms.saturating_add(delay_ms));
+        self.timers.set(self.cx, &self.group.id, kind, delay_ms);
     }
 
     fn cancel_timer(&mut self, kind: TimerKind) {

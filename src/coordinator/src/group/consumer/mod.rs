@@ -4,17 +4,17 @@
 //!
 //! - Its state is [`ConsumerGroup`], held as `Group::Consumer(Arc<ConsumerGroup>)` in `GroupShard::groups`. Everything in
 //!   it is persistent or small, since a snapshot is taken before each write.
-//! - `GroupShard::handle` passes requests on by kind: ConsumerGroupHeartbeat and ConsumerGroupDescribe come here; a classic
+//! - `GroupShard::handle` (shard.rs) passes requests on by kind: ConsumerGroupHeartbeat and ConsumerGroupDescribe come here; a classic
 //!   JoinGroup, SyncGroup, Heartbeat or LeaveGroup comes here if the group is a consumer group. A handler has the shape
 //!   `fn(&mut GroupShard, Ticket, &Caller, Request, &mut Circumstances) -> GroupOutcome`.
 //! - What changes durably is written by `GroupShard::write(&mut outcome, record)`: it replays the record at once
 //!   ([`replay`]) and adds it to the outcome. Change durable state in no other way, and memory is always what the log says.
-//! - Deadlines are set and cancelled in `GroupShard::timers` under a `TimerKind` of this module's; when one is due the
-//!   shard calls [`on_deadline`]. They roll back with the machine.
+//! - Deadlines are set (so much after now) and cancelled in `GroupShard::timers` under a `TimerKind` of this module's; when
+//!   one is due the shard calls [`on_deadline`]. They roll back with the machine.
 //! - [`loaded`] is called once for each group when its log has been read: the place to start sessions.
 //! - [`metadata_changed`] is called when the cluster's topics have changed.
-//! - Work that takes long (regular expressions over all topics) goes out as an `Effect`; its result comes back to
-//!   `GroupShard::effect_done`.
+//! - Work that takes long (regular expressions over all topics) goes out as an `Effect`; the actor runs
+//!   `Coordinator::perform` on it apart from the shard, and hands the `Done` back to `Coordinator::performed`.
 
 use std::collections::BTreeSet;
 
