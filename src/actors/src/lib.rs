@@ -2,6 +2,8 @@
 
 pub mod api;
 pub mod control;
+pub mod coordinator;
+pub mod groups;
 pub mod net;
 pub mod node;
 pub mod producer_ids;

@@ -34,6 +34,7 @@ use crate::control::controller::{ControllerOptions, QuorumController};
 use crate::control::lifecycle::{BrokerLifecycle, LifecycleOptions};
 use crate::control::loader::{Loader, SnapshotPolicy};
 use crate::control::raft::{Raft, RaftOptions};
+use crate::groups::Groups;
 use crate::net::ListenError;
 use crate::producer_ids::{FetchBlock, ProducerIds};
 use crate::replicas::{Replicas, ReplicasSetup, Upkeep};
@@ -130,6 +131,7 @@ impl Node {
         let replicas = start_replicas(root, &shards, &config, &directories, &broker_epoch);
         let settings = config.settings.clone();
         let metadata = BrokerMetadata::spawn(root, &loader.loader, &replicas, config.node_id, settings);
+        let groups = Groups::start(root, &replicas, &metadata, config.node_id, &config.settings);
         let options = LifecycleOptions {
             registration: registration::of_broker(&config, &directories, &ports, &mut random),
             heartbeat_interval: Duration::from_millis(config.broker_heartbeat_interval_ms),
@@ -148,6 +150,7 @@ impl Node {
             raft: loader.raft,
             controller,
             replicas,
+            groups,
             config,
         });
         chaos::start(&tree, &services.config);

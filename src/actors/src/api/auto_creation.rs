@@ -6,7 +6,7 @@ use callboard_protocol::messages::CreateTopicsRequest;
 use callboard_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use callboard_protocol::{ByteString, ErrorCode};
 
-use super::RequestContext;
+use super::{RequestContext, controlled};
 
 /// The version of CreateTopics that this broker speaks to the controller.
 const CREATE_TOPICS_VERSION: i16 = 7;
@@ -29,6 +29,23 @@ pub(super) fn create(cx: &RequestContext, names: &[ByteString]) -> Vec<ErrorCode
         cx.services.controller.submit(request, CREATE_TOPICS_VERSION);
     }
     errors
+}
+
+/// Has the controller create an internal topic, and waits until it is there.
+///
+/// # Errors
+/// Why it can't be created.
+pub(super) async fn create_internal(cx: &RequestContext, name: &'static str) -> Result<(), ErrorCode> {
+    cx.leave_queue();
+    let settings = cx.services.metadata.current().settings.clone();
+    let topics = vec![topic(&ByteString::from_static(name), &settings)];
+    let request = CreateTopicsRequest { topics, ..Default::default() };
+    let response = controlled::decide_untimed(cx, request, CREATE_TOPICS_VERSION).await?;
+    match response.topics.first().map_or(ErrorCode::UnknownServerError, |topic| topic.error_code.into()) {
+        // Somebody else was quicker.
+        ErrorCode::None | ErrorCode::TopicAlreadyExists => Ok(()),
+        error => Err(error),
+    }
 }
 
 fn topic(name: &ByteString, settings: &Settings) -> CreatableTopic {

@@ -8,6 +8,8 @@ use callboard_protocol::ErrorCode;
 pub(super) const CLUSTER_OPERATIONS: i32 = 8096;
 /// The same of a topic: read, write, create, delete, alter, describe, describe and alter configs.
 pub(super) const TOPIC_OPERATIONS: i32 = 3576;
+/// The same of a group: read, delete, describe, describe and alter configs.
+pub(super) const GROUP_OPERATIONS: i32 = 3400;
 /// Operations were not asked for.
 pub(super) const NO_OPERATIONS: i32 = i32::MIN;
 

@@ -5,11 +5,13 @@ use callboard_protocol::messages as m;
 use callboard_protocol::messages::Message;
 
 use super::{
-    Answer, Begin, alter_configs, api_versions, create_partitions, create_topics, decode, delete_records,
-    delete_topics, describe_cluster, describe_configs, describe_log_dirs, describe_producers,
-    describe_quorum, describe_topic_partitions, disabled, elect_leaders, fetch, finish,
-    incremental_alter_configs, init_producer_id, list_config_resources, list_offsets, metadata, not_yet,
-    offset_for_leader_epoch, partition_reassignments, produce, unregister_broker, update_features,
+    Answer, Begin, alter_configs, api_versions, create_partitions, create_topics, decode, delete_groups,
+    delete_records, delete_topics, describe_cluster, describe_configs, describe_groups, describe_log_dirs,
+    describe_producers, describe_quorum, describe_topic_partitions, disabled, elect_leaders, fetch,
+    find_coordinator, finish, heartbeat, incremental_alter_configs, init_producer_id, join_group,
+    leave_group, list_config_resources, list_groups, list_offsets, metadata, not_yet, offset_commit,
+    offset_delete, offset_fetch, offset_for_leader_epoch, partition_reassignments, produce, sync_group,
+    unregister_broker, update_features,
 };
 use crate::net::{ListenerKind, Reply};
 
@@ -100,15 +102,15 @@ entries! {
     Fetch BROKER Served fetch::handle, FetchRequest;
     ListOffsets BROKER Served list_offsets::handle, ListOffsetsRequest;
     Metadata BROKER Served metadata::handle, MetadataRequest;
-    OffsetCommit BROKER Refused not_yet::offset_commit, OffsetCommitRequest;
-    OffsetFetch BROKER Refused not_yet::offset_fetch, OffsetFetchRequest;
-    FindCoordinator BROKER Refused not_yet::find_coordinator, FindCoordinatorRequest;
-    JoinGroup BROKER Refused not_yet::join_group, JoinGroupRequest;
-    Heartbeat BROKER Refused not_yet::heartbeat, HeartbeatRequest;
-    LeaveGroup BROKER Refused not_yet::leave_group, LeaveGroupRequest;
-    SyncGroup BROKER Refused not_yet::sync_group, SyncGroupRequest;
-    DescribeGroups BROKER Refused not_yet::describe_groups, DescribeGroupsRequest;
-    ListGroups BROKER Refused not_yet::list_groups, ListGroupsRequest;
+    OffsetCommit BROKER Served offset_commit::handle, OffsetCommitRequest;
+    OffsetFetch BROKER Served offset_fetch::handle, OffsetFetchRequest;
+    FindCoordinator BROKER Served find_coordinator::handle, FindCoordinatorRequest;
+    JoinGroup BROKER Served join_group::handle, JoinGroupRequest;
+    Heartbeat BROKER Served heartbeat::handle, HeartbeatRequest;
+    LeaveGroup BROKER Served leave_group::handle, LeaveGroupRequest;
+    SyncGroup BROKER Served sync_group::handle, SyncGroupRequest;
+    DescribeGroups BROKER Served describe_groups::handle, DescribeGroupsRequest;
+    ListGroups BROKER Served list_groups::handle, ListGroupsRequest;
     SaslHandshake BOTH Served disabled::sasl_handshake, SaslHandshakeRequest;
     ApiVersions BOTH Served api_versions::handle, ApiVersionsRequest;
     CreateTopics BOTH Served create_topics::handle, CreateTopicsRequest;
@@ -134,12 +136,12 @@ entries! {
     RenewDelegationToken BOTH Served disabled::renew_delegation_token, RenewDelegationTokenRequest;
     ExpireDelegationToken BOTH Served disabled::expire_delegation_token, ExpireDelegationTokenRequest;
     DescribeDelegationToken BOTH Served disabled::describe_delegation_token, DescribeDelegationTokenRequest;
-    DeleteGroups BROKER Refused not_yet::delete_groups, DeleteGroupsRequest;
+    DeleteGroups BROKER Served delete_groups::handle, DeleteGroupsRequest;
     ElectLeaders BOTH Served elect_leaders::handle, ElectLeadersRequest;
     IncrementalAlterConfigs BOTH Served incremental_alter_configs::handle, IncrementalAlterConfigsRequest;
     AlterPartitionReassignments BOTH Served partition_reassignments::alter, AlterPartitionReassignmentsRequest;
     ListPartitionReassignments BOTH Served partition_reassignments::list, ListPartitionReassignmentsRequest;
-    OffsetDelete BROKER Refused not_yet::offset_delete, OffsetDeleteRequest;
+    OffsetDelete BROKER Served offset_delete::handle, OffsetDeleteRequest;
     DescribeClientQuotas BROKER Refused not_yet::describe_client_quotas, DescribeClientQuotasRequest;
     AlterClientQuotas BOTH Refused not_yet::alter_client_quotas, AlterClientQuotasRequest;
     DescribeUserScramCredentials BOTH Refused not_yet::describe_user_scram_credentials, DescribeUserScramCredentialsRequest;

@@ -10,6 +10,7 @@ use crate::api::FetchSessions;
 use crate::control::applied::{AppliedMetadata, BrokerMetadata};
 use crate::control::controller::QuorumController;
 use crate::control::raft::Raft;
+use crate::groups::Groups;
 use crate::producer_ids::ProducerIds;
 use crate::replicas::Replicas;
 use crate::supervision::{ActorRef, Clock, Shards};
@@ -34,6 +35,8 @@ pub struct Services {
     pub raft: Raft,
     /// The partitions it holds.
     pub replicas: Replicas,
+    /// The group coordinator.
+    pub groups: Groups,
     /// Ids for producers.
     pub producer_ids: ActorRef<ProducerIds>,
     /// What its clients read.

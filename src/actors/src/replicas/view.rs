@@ -274,6 +274,11 @@ impl PartitionHandle {
         &self.shared
     }
 
+    /// The largest batch it takes, in bytes.
+    pub fn max_batch_bytes(&self) -> usize {
+        self.shared.orders().settings.rules.max_message_bytes
+    }
+
     /// What the controller has decided for it, as far as this broker knows.
     pub fn assignment(&self) -> Assignment {
         self.shared.orders().assignment.clone()

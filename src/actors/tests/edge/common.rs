@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -25,15 +26,22 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Runs a test against a fresh node.
 pub fn with_node<F: Future<Output = ()>>(test: impl FnOnce(SocketAddr) -> F) {
     let dir = tempfile::tempdir().unwrap();
-    let meta = MetaProperties { cluster_id: CLUSTER.into(), node_id: 1, directory_id: None };
-    meta.write(dir.path()).unwrap();
+    with_node_in(dir.path(), async |_, address| test(address).await);
+}
+
+/// Runs a test against a node whose data is in `dir`: what an earlier node left there, if one did.
+pub fn with_node_in(dir: &Path, test: impl AsyncFnOnce(&Node, SocketAddr)) {
+    if !dir.join("meta.properties").exists() {
+        let meta = MetaProperties { cluster_id: CLUSTER.into(), node_id: 1, directory_id: None };
+        meta.write(dir).unwrap();
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
-        let node = Node::start_on(config(dir.path()), Shards::local(Clock::System), 7).await.unwrap();
+        let node = Node::start_on(config(dir), Shards::local(Clock::System), 7).await.unwrap();
         tokio::time::timeout(LIMIT, node.ready()).await.expect("ready in time").unwrap();
         let address = node.listeners().iter().find(|(name, _)| name == "PLAINTEXT").unwrap().1;
-        tokio::time::timeout(LIMIT, test(address)).await.expect("the test ends in time");
+        tokio::time::timeout(LIMIT, test(&node, address)).await.expect("the test ends in time");
         node.shutdown().await;
     });
 }
@@ -48,6 +56,9 @@ fn config(dir: &std::path::Path) -> BrokerConfig {
         // Never dialled: the node is the only voter.
         ("controller.quorum.voters", "1@127.0.0.1:1"),
         ("log.dirs", &dir),
+        ("offsets.topic.replication.factor", "1"),
+        ("offsets.topic.num.partitions", "3"),
+        ("group.initial.rebalance.delay.ms", "0"),
     ];
     let properties = properties.map(|(name, value)| (name.to_owned(), value.to_owned()));
     BrokerConfig::from_properties(properties).unwrap().0

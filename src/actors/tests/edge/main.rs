@@ -4,4 +4,5 @@
 
 mod common;
 mod data;
+mod groups;
 mod refused;

@@ -80,9 +80,9 @@ pub trait Machine: Clone {
     /// What it writes.
     type Record: fmt::Debug;
     /// What it answers.
-    type Reply: fmt::Debug;
+    type Reply: fmt::Debug + Send + 'static;
     /// What it asks others to do for it; the result comes back as an input of its own.
-    type Effect: fmt::Debug;
+    type Effect: fmt::Debug + Send + 'static;
 
     /// A record as the log keeps it.
     ///

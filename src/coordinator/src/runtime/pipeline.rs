@@ -172,6 +172,11 @@ impl<M: Machine> Runtime<M> {
         self.appended.back().map(|(end, _)| *end)
     }
 
+    /// Whether everything done is appended.
+    pub fn is_settled(&self) -> bool {
+        self.collected.is_empty() && self.in_flight.is_empty()
+    }
+
     /// The batch was refused: the machine goes back to before it, and with it everything done since.
     pub fn append_failed(&mut self) -> Settled<M> {
         let mut undone = std::mem::take(&mut self.in_flight).into_iter().chain(self.collected.drain(..));

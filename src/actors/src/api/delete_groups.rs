@@ -1,0 +1,21 @@
+//! DeleteGroups.
+
+use callboard_coordinator::group::DeleteGroup;
+use callboard_protocol::messages::delete_groups_response::DeletableGroupResult;
+use callboard_protocol::messages::{DeleteGroupsRequest, DeleteGroupsResponse};
+
+use super::{RequestContext, grouped};
+
+/// Asks each group's coordinator.
+pub async fn handle(cx: &RequestContext, request: DeleteGroupsRequest, _: i16) -> DeleteGroupsResponse {
+    let mut results = Vec::with_capacity(request.groups_names.len());
+    for group_id in request.groups_names {
+        let answer = grouped::ask(cx, &group_id, DeleteGroup { group_id: group_id.clone() }).await;
+        results.push(answer.unwrap_or_else(|error| DeletableGroupResult {
+            group_id,
+            error_code: error as i16,
+            ..Default::default()
+        }));
+    }
+    DeleteGroupsResponse { results, ..Default::default() }
+}
