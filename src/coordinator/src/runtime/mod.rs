@@ -7,7 +7,7 @@
 //!    records that say what changed, the answers (to this request or to earlier ones that waited), and work for others.
 //! 2. Records are collected into batches and appended, one batch at a time. An answer is let go when the log's high
 //!    watermark has passed the records it came with, or the last ones before it if it came with none: so nobody is told
-//!    what might still be taken back.
+//!    what might still be taken back. The same holds for work for others.
 //! 3. If an append fails, the machine goes back to what it was before the batch's first record, and with it everything
 //!    done since. All who asked since are told so.
 //!
@@ -142,7 +142,7 @@ pub struct Outcome<M: Machine> {
     pub producer: Option<Producer>,
     /// Answers to this request and to others that waited. They go out once `records` are committed.
     pub replies: Vec<(Ticket, M::Reply)>,
-    /// Work for others.
+    /// Work for others. It leaves when the answers do: what may yet be taken back must not be seen elsewhere.
     pub effects: Vec<M::Effect>,
 }
 

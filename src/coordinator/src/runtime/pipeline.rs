@@ -7,6 +7,24 @@ use super::{EncodedRecord, Machine, Outcome, Producer, Ticket};
 /// Answers, each with the ticket of its request.
 type Replies<M> = Vec<(Ticket, <M as Machine>::Reply)>;
 
+/// What goes out once the records it follows from are committed.
+#[derive(Debug)]
+struct Held<M: Machine> {
+    replies: Replies<M>,
+    effects: Vec<M::Effect>,
+}
+
+impl<M: Machine> Held<M> {
+    const fn nothing() -> Self {
+        Self { replies: Vec::new(), effects: Vec::new() }
+    }
+
+    fn extend(&mut self, other: Self) {
+        self.replies.extend(other.replies);
+        self.effects.extend(other.effects);
+    }
+}
+
 /// What one call came to and is not appended yet.
 #[derive(Debug)]
 struct Write<M: Machine> {
@@ -17,7 +35,7 @@ struct Write<M: Machine> {
     records: Vec<EncodedRecord>,
     size_bytes: usize,
     producer: Option<Producer>,
-    replies: Replies<M>,
+    held: Held<M>,
 }
 
 /// Records to append in one go.
@@ -40,6 +58,15 @@ pub struct Settled<M: Machine> {
     pub effects: Vec<M::Effect>,
 }
 
+impl<M: Machine> Settled<M> {
+    /// Adds what became final with another step.
+    pub fn extend(&mut self, other: Self) {
+        self.replies.extend(other.replies);
+        self.failed.extend(other.failed);
+        self.effects.extend(other.effects);
+    }
+}
+
 impl<M: Machine> Default for Settled<M> {
     fn default() -> Self {
         Self { replies: Vec::new(), failed: Vec::new(), effects: Vec::new() }
@@ -58,7 +85,7 @@ pub struct Runtime<M: Machine> {
     /// The batch being appended.
     in_flight: Vec<Write<M>>,
     /// Appended, with the high watermark that commits each.
-    appended: VecDeque<(i64, Replies<M>)>,
+    appended: VecDeque<(i64, Held<M>)>,
     high_watermark: i64,
 }
 
@@ -67,7 +94,7 @@ impl<M: Machine> Runtime<M> {
     pub fn new(machine: M, end_offset: i64, high_watermark: i64) -> Self {
         let mut appended = VecDeque::new();
         if end_offset > high_watermark {
-            appended.push_back((end_offset, Vec::new()));
+            appended.push_back((end_offset, Held::nothing()));
         }
         Self {
             machine,
@@ -103,8 +130,7 @@ impl<M: Machine> Runtime<M> {
         let before = self.machine.clone();
         let Outcome { records, producer, replies, effects } = work(&mut self.machine);
         if records.is_empty() {
-            let replies = self.hold(replies);
-            return Settled { replies, effects, failed: Vec::new() };
+            return self.hold(Held { replies, effects });
         }
         let encoded: Result<Vec<_>, _> = records.iter().map(M::encode).collect();
         let Ok(records) = encoded else {
@@ -112,22 +138,20 @@ impl<M: Machine> Runtime<M> {
             return Settled { failed: self.close_from(first_ticket, replies), ..Settled::default() };
         };
         let size_bytes = records.iter().map(EncodedRecord::size_bytes).sum();
-        self.collected.push_back(Write { before, first_ticket, records, size_bytes, producer, replies });
-        Settled { effects, ..Settled::default() }
+        let held = Held { replies, effects };
+        self.collected.push_back(Write { before, first_ticket, records, size_bytes, producer, held });
+        Settled::default()
     }
 
-    /// Keeps answers until all that is on its way is committed. Gives back those that need not wait.
-    fn hold(&mut self, replies: Replies<M>) -> Replies<M> {
-        if replies.is_empty() {
-            return replies;
-        }
-        let last = self.collected.back_mut().or(self.in_flight.last_mut()).map(|write| &mut write.replies);
-        match last.or(self.appended.back_mut().map(|(_, replies)| replies)) {
+    /// Keeps answers and work for others until all that is on its way is committed. Gives back what need not wait.
+    fn hold(&mut self, held: Held<M>) -> Settled<M> {
+        let last = self.collected.back_mut().or(self.in_flight.last_mut()).map(|write| &mut write.held);
+        match last.or(self.appended.back_mut().map(|(_, held)| held)) {
             Some(waiting) => {
-                waiting.extend(replies);
-                Vec::new()
+                waiting.extend(held);
+                Settled::default()
             }
-            None => self.close(replies),
+            None => self.let_go(held),
         }
     }
 
@@ -152,19 +176,20 @@ impl<M: Machine> Runtime<M> {
 
     /// The batch is in the log, and committed once the high watermark is at `end_offset`.
     pub fn appended(&mut self, end_offset: i64) -> Settled<M> {
-        let replies = self.in_flight.drain(..).flat_map(|write| write.replies).collect();
-        self.appended.push_back((end_offset, replies));
+        let mut held = Held::nothing();
+        self.in_flight.drain(..).for_each(|write| held.extend(write.held));
+        self.appended.push_back((end_offset, held));
         self.advance(self.high_watermark)
     }
 
     /// The log's high watermark is at least here.
     pub fn advance(&mut self, high_watermark: i64) -> Settled<M> {
         self.high_watermark = self.high_watermark.max(high_watermark);
-        let mut replies = Vec::new();
+        let mut held = Held::nothing();
         while let Some((_, committed)) = self.appended.pop_front_if(|(end, _)| *end <= self.high_watermark) {
-            replies.extend(committed);
+            held.extend(committed);
         }
-        Settled { replies: self.close(replies), ..Settled::default() }
+        self.let_go(held)
     }
 
     /// The offset that the high watermark must reach before all that is appended is committed; `None` if it is.
@@ -182,7 +207,7 @@ impl<M: Machine> Runtime<M> {
         let mut undone = std::mem::take(&mut self.in_flight).into_iter().chain(self.collected.drain(..));
         let Some(first) = undone.next() else { return Settled::default() };
         let replies: Vec<_> =
-            first.replies.into_iter().chain(undone.flat_map(|write| write.replies)).collect();
+            first.held.replies.into_iter().chain(undone.flat_map(|write| write.held.replies)).collect();
         self.machine = first.before;
         Settled { failed: self.close_from(first.first_ticket, replies), ..Settled::default() }
     }
@@ -190,6 +215,10 @@ impl<M: Machine> Runtime<M> {
     /// Gives up everything: all requests that wait.
     pub fn unload(self) -> Vec<Ticket> {
         self.open.into_iter().collect()
+    }
+
+    fn let_go(&mut self, held: Held<M>) -> Settled<M> {
+        Settled { replies: self.close(held.replies), effects: held.effects, failed: Vec::new() }
     }
 
     /// Closes the tickets of answers that go out now. One that was closed before has no one waiting.

@@ -1,0 +1,216 @@
+//! The shard: all transactional ids of one partition of `__transaction_state`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use callboard_protocol::wire::{DecodeError, EncodeError};
+use callboard_protocol::{ByteString, ErrorCode};
+use imbl::{OrdMap, Vector};
+
+use super::admin;
+use super::record::TransactionRecord;
+use super::request::{AddPartitions, Reply, Request};
+use super::state::{Decision, TopicPartition, Transaction};
+use super::timers::Timers;
+use crate::error::ReplayError;
+use crate::runtime::{EncodedRecord, Entry, Machine, Outcome, Producer, Ticket};
+use crate::settings::TransactionSettings;
+
+/// What a call into a shard comes to.
+pub type TransactionOutcome = Outcome<TransactionShard>;
+
+/// The circumstances of one call into a shard.
+#[derive(Debug, Clone, Copy)]
+pub struct Circumstances<'a> {
+    /// The time, in milliseconds since 1970.
+    pub now_ms: i64,
+    /// The broker's settings.
+    pub settings: &'a TransactionSettings,
+    /// The cluster's finalized level of `transaction.version`.
+    pub transaction_version: i16,
+}
+
+/// Markers to be written by the leaders of some partitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Markers {
+    /// Whose transaction.
+    pub transactional_id: ByteString,
+    /// The number of these markers: to be given back.
+    pub marking: u64,
+    /// The producer as the markers name it.
+    pub producer: Producer,
+    /// What was decided.
+    pub decision: Decision,
+    /// The version of the protocol that the client goes by (transaction.version): from 2 on the markers' epoch is above
+    /// that of the records.
+    pub client_version: i16,
+    /// The partitions.
+    pub partitions: Vec<TopicPartition>,
+}
+
+/// Work that a shard has others do. It leaves once all that it follows from is committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Get a producer id that nobody else has: see [`TransactionShard::producer_id`].
+    NextProducerId(Ticket),
+    /// Write markers, for as long as it takes: see [`TransactionShard::marked`].
+    WriteMarkers(Markers),
+}
+
+/// A request that waits for the end of the transaction before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Parked {
+    pub(super) ticket: Ticket,
+    pub(super) request: Arc<AddPartitions>,
+    pub(super) until_ms: i64,
+}
+
+/// All transactional ids of one partition.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TransactionShard {
+    /// By id.
+    pub(super) transactions: OrdMap<ByteString, Arc<Transaction>>,
+    /// What to look after when.
+    pub(super) timers: Timers,
+    /// Requests that wait for a producer id.
+    pub(super) without_id: OrdMap<Ticket, Arc<Request>>,
+    /// Requests that wait for markers.
+    pub(super) parked: OrdMap<ByteString, Vector<Parked>>,
+    /// Markings so far.
+    markings: u64,
+}
+
+impl TransactionShard {
+    /// Handles one request. It is answered by this call or by a later one, under its ticket.
+    pub fn handle(&mut self, ticket: Ticket, request: Request, cx: Circumstances<'_>) -> TransactionOutcome {
+        self.handle_with(ticket, request, None, cx)
+    }
+
+    /// A producer id has come, or there is none to be had for now.
+    pub fn producer_id(
+        &mut self,
+        ticket: Ticket,
+        id: Result<i64, ErrorCode>,
+        cx: Circumstances<'_>,
+    ) -> TransactionOutcome {
+        let Some(request) = self.without_id.remove(&ticket) else { return TransactionOutcome::default() };
+        match id {
+            Ok(id) => self.handle_with(ticket, Arc::unwrap_or_clone(request), Some(id), cx),
+            Err(error) => Outcome::reply(ticket, Reply::Producer(Err(error))),
+        }
+    }
+
+    fn handle_with(
+        &mut self,
+        ticket: Ticket,
+        request: Request,
+        fresh_id: Option<i64>,
+        cx: Circumstances<'_>,
+    ) -> TransactionOutcome {
+        match request {
+            Request::Init(request) => self.init(ticket, request, fresh_id, cx),
+            Request::End(request) => self.end(ticket, request, fresh_id, cx),
+            Request::Add(request) => self.add(ticket, request, cx),
+            Request::Verify(request) => Outcome::reply(ticket, Reply::Verified(self.verify(&request))),
+            Request::Describe(id) => {
+                Outcome::reply(ticket, Reply::Described(self.transactions.get(&id).cloned()))
+            }
+            Request::List(request) => Outcome::reply(ticket, Reply::Listed(admin::list(self, &request, cx))),
+        }
+    }
+
+    /// Asks for a producer id; the request goes on when it comes.
+    pub(super) fn wait_for_id(&mut self, ticket: Ticket, request: Request) -> TransactionOutcome {
+        self.without_id.insert(ticket, Arc::new(request));
+        Outcome { effects: vec![Effect::NextProducerId(ticket)], ..Outcome::default() }
+    }
+
+    /// The log has been read to its end: what was prepared gets its markers, and ids are looked through from now on.
+    pub fn loaded(&mut self, cx: Circumstances<'_>) -> TransactionOutcome {
+        let mut outcome = TransactionOutcome::default();
+        let prepared: Vec<ByteString> = self
+            .transactions
+            .iter()
+            .filter(|(_, transaction)| transaction.state.prepared().is_some())
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in prepared {
+            self.send_markers(&id, &mut outcome, cx);
+        }
+        self.timers.look_for_expired_at(cx.now_ms.saturating_add(cx.settings.expiry_check_interval_ms));
+        outcome
+    }
+
+    /// The transaction of an id.
+    pub fn transaction(&self, transactional_id: &str) -> Option<&Arc<Transaction>> {
+        self.transactions.get(transactional_id)
+    }
+
+    /// All ids, in order.
+    pub fn transactions(&self) -> impl Iterator<Item = (&ByteString, &Arc<Transaction>)> {
+        self.transactions.iter()
+    }
+
+    /// Puts a transaction in its place, and writes it down.
+    pub(super) fn write(
+        &mut self,
+        id: &ByteString,
+        transaction: Transaction,
+        outcome: &mut TransactionOutcome,
+        cx: Circumstances<'_>,
+    ) {
+        outcome.records.push(TransactionRecord::of(id, &transaction, cx.transaction_version));
+        self.put(id, transaction);
+    }
+
+    pub(super) fn put(&mut self, id: &ByteString, transaction: Transaction) {
+        let deadline_ms = transaction.deadline_ms();
+        let former = self.transactions.insert(id.clone(), Arc::new(transaction));
+        self.timers.set_deadline(id, former.and_then(|former| former.deadline_ms()), deadline_ms);
+    }
+
+    pub(super) fn remove(&mut self, id: &ByteString) {
+        let former = self.transactions.remove(id);
+        self.timers.set_deadline(id, former.and_then(|former| former.deadline_ms()), None);
+    }
+
+    /// A number for markers that no others have.
+    pub(super) fn next_marking(&mut self) -> u64 {
+        self.markings += 1;
+        self.markings
+    }
+
+    fn replay_record(&mut self, record: &TransactionRecord) -> Result<(), ReplayError> {
+        match record.transaction()? {
+            Some(transaction) => self.put(&record.transactional_id, transaction),
+            None => self.remove(&record.transactional_id),
+        }
+        Ok(())
+    }
+}
+
+impl Machine for TransactionShard {
+    type Record = TransactionRecord;
+    type Reply = Reply;
+    type Effect = Effect;
+
+    fn encode(record: &TransactionRecord) -> Result<EncodedRecord, EncodeError> {
+        record.encode()
+    }
+
+    fn decode(key: &Bytes, value: Option<&Bytes>) -> Result<TransactionRecord, DecodeError> {
+        TransactionRecord::decode(key, value)
+    }
+
+    fn replay(&mut self, entry: &Entry<TransactionRecord>) -> Result<(), ReplayError> {
+        match entry {
+            Entry::Record(record, _) => self.replay_record(record),
+            // Nothing in this log is written in transactions.
+            Entry::Marker { .. } => Ok(()),
+        }
+    }
+
+    fn next_deadline_ms(&self) -> Option<i64> {
+        self.timers.next_ms()
+    }
+}
