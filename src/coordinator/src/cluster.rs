@@ -29,6 +29,10 @@ pub trait Cluster {
     fn racks(&self, topic: Uuid, partition: i32) -> Vec<ByteString>;
     /// A group's own setting (resource type GROUP), if it is set.
     fn group_config(&self, group_id: &str, name: &str) -> Option<ByteString>;
+    /// The finalized level of a feature; 0 if it has none.
+    fn feature_level(&self, _name: &str) -> i16 {
+        0
+    }
 }
 
 /// The circumstances of one call into a machine.

@@ -25,4 +25,10 @@ pub enum ReplayError {
         /// The record's name.
         record: &'static str,
     },
+    /// A transaction is in a state that has no meaning.
+    #[error("a transaction is in state {code}, which has no meaning")]
+    UnknownTransactionState {
+        /// Its number.
+        code: i8,
+    },
 }

@@ -4,6 +4,7 @@
 //!   committed, and the way back when an append fails.
 //! - [`group`]: the shard of one partition of `__consumer_offsets`, with the groups of both protocols.
 //! - [`offsets`]: what groups have committed.
+//! - [`transaction`]: the shard of one partition of `__transaction_state`.
 //!
 //! Time, random numbers and the cluster's metadata come in with each call ([`Circumstances`]); records, answers and
 //! work for others go out as values ([`runtime::Outcome`]).
@@ -14,7 +15,8 @@ pub mod group;
 pub mod offsets;
 pub mod runtime;
 mod settings;
+pub mod transaction;
 
 pub use cluster::{Circumstances, Cluster, TopicView};
 pub use error::ReplayError;
-pub use settings::{ClassicSettings, OffsetSettings, Settings};
+pub use settings::{ClassicSettings, OffsetSettings, Settings, TransactionSettings};

@@ -1,4 +1,4 @@
-//! The broker's settings that group coordinators go by.
+//! The broker's settings that coordinators go by.
 
 /// All of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -7,6 +7,8 @@ pub struct Settings {
     pub classic: ClassicSettings,
     /// Those of committed offsets.
     pub offsets: OffsetSettings,
+    /// Those of transactions.
+    pub transactions: TransactionSettings,
 }
 
 /// What classic groups go by. The defaults are Kafka's.
@@ -50,6 +52,31 @@ impl Default for OffsetSettings {
             max_metadata_bytes: 4_096,
             retention_ms: 7 * 24 * 60 * 60 * 1_000,
             retention_check_interval_ms: 600_000,
+        }
+    }
+}
+
+/// What transactions go by. The defaults are Kafka's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TransactionSettings {
+    /// `transaction.max.timeout.ms`: the longest timeout a producer may ask for.
+    pub max_timeout_ms: i32,
+    /// `transaction.abort.timed.out.transaction.cleanup.interval.ms`: overdue transactions are looked for at most so
+    /// often.
+    pub abort_check_interval_ms: i64,
+    /// `transactional.id.expiration.ms`: an id that was not used for so long goes away.
+    pub expiration_ms: i64,
+    /// `transaction.remove.expired.transaction.cleanup.interval.ms`: how often unused ids are looked for.
+    pub expiry_check_interval_ms: i64,
+}
+
+impl Default for TransactionSettings {
+    fn default() -> Self {
+        Self {
+            max_timeout_ms: 900_000,
+            abort_check_interval_ms: 10_000,
+            expiration_ms: 7 * 24 * 60 * 60 * 1_000,
+            expiry_check_interval_ms: 60 * 60 * 1_000,
         }
     }
 }

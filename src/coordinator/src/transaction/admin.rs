@@ -1,11 +1,12 @@
 //! ListTransactions.
 
 use super::request::{List, Listed};
-use super::shard::{Circumstances, TransactionShard};
+use super::shard::TransactionShard;
 use super::state::Transaction;
+use crate::cluster::Circumstances;
 
 /// The ids that pass the filters.
-pub(super) fn list(shard: &TransactionShard, request: &List, cx: Circumstances<'_>) -> Vec<Listed> {
+pub(super) fn list(shard: &TransactionShard, request: &List, cx: &Circumstances<'_>) -> Vec<Listed> {
     let passes = |transaction: &Transaction| {
         let named = request.states.iter().any(|name| *name == *transaction.state.name());
         let owned = request.producer_ids.contains(&transaction.producer.id);

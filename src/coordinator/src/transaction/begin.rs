@@ -5,8 +5,9 @@ use std::sync::Arc;
 use callboard_protocol::{ByteString, ErrorCode};
 
 use super::request::{AddPartitions, InitProducer, Reply, Request, Verify};
-use super::shard::{Circumstances, Parked, TransactionOutcome, TransactionShard};
+use super::shard::{Parked, TransactionOutcome, TransactionShard};
 use super::state::{Claim, NO_EPOCH, State, Transaction};
+use crate::cluster::Circumstances;
 use crate::runtime::{Outcome, Producer, Ticket};
 
 /// What a producer may be given next.
@@ -27,13 +28,13 @@ impl TransactionShard {
         ticket: Ticket,
         request: InitProducer,
         fresh_id: Option<i64>,
-        cx: Circumstances<'_>,
+        cx: &Circumstances<'_>,
     ) -> TransactionOutcome {
         let refuse = |error| Outcome::reply(ticket, Reply::Producer(Err(error)));
         if request.transactional_id.is_empty() {
             return refuse(ErrorCode::InvalidRequest);
         }
-        if request.timeout_ms <= 0 || request.timeout_ms > cx.settings.max_timeout_ms {
+        if request.timeout_ms <= 0 || request.timeout_ms > cx.settings.transactions.max_timeout_ms {
             return refuse(ErrorCode::InvalidTransactionTimeout);
         }
         let id = request.transactional_id.clone();
@@ -71,6 +72,7 @@ impl TransactionShard {
             Next::Again => {}
             Next::Epoch => {
                 transaction.raise_epoch();
+                transaction.previous_producer_id = transaction.producer.id;
                 transaction.last_epoch = claimed;
             }
             Next::Id => {
@@ -92,14 +94,14 @@ impl TransactionShard {
         &mut self,
         ticket: Ticket,
         request: AddPartitions,
-        cx: Circumstances<'_>,
+        cx: &Circumstances<'_>,
     ) -> TransactionOutcome {
         let answer = |answer| Outcome::reply(ticket, Reply::Added(answer));
         let id = request.transactional_id.clone();
         let present = match self.open_to(&id, request.producer) {
             Ok(present) => present,
             Err(ErrorCode::ConcurrentTransactions) if request.patience_ms > 0 => {
-                let until_ms = cx.now_ms.saturating_add(request.patience_ms);
+                let until_ms = cx.monotonic_ms.saturating_add(request.patience_ms);
                 self.park(ticket, request, until_ms);
                 return TransactionOutcome::default();
             }
@@ -152,7 +154,12 @@ impl TransactionShard {
     }
 
     /// Goes on with the requests that waited for the end of an id's transaction.
-    pub(super) fn unpark(&mut self, id: &ByteString, outcome: &mut TransactionOutcome, cx: Circumstances<'_>) {
+    pub(super) fn unpark(
+        &mut self,
+        id: &ByteString,
+        outcome: &mut TransactionOutcome,
+        cx: &Circumstances<'_>,
+    ) {
         for Parked { ticket, request, until_ms } in self.parked.remove(id).into_iter().flatten() {
             self.timers.parked.remove(&(until_ms, ticket, id.clone()));
             let request = AddPartitions { patience_ms: 0, ..Arc::unwrap_or_clone(request) };
@@ -173,4 +180,3 @@ fn next(present: &Transaction, named: Option<Producer>) -> Result<Next, ErrorCod
         Claim::Fenced | Claim::Unknown => Err(ErrorCode::ProducerFenced),
     }
 }
-

@@ -3,8 +3,9 @@
 use callboard_protocol::{ByteString, ErrorCode};
 
 use super::request::{End, Reply, Request};
-use super::shard::{Circumstances, Effect, Markers, TransactionOutcome, TransactionShard};
+use super::shard::{Effect, Markers, TransactionOutcome, TransactionShard};
 use super::state::{Decision, NO_PRODUCER_ID, State, TopicPartition, Transaction};
+use crate::cluster::Circumstances;
 use crate::runtime::{Outcome, Producer, Ticket};
 
 /// From this version of the protocol on each end raises the epoch (KIP-890).
@@ -26,7 +27,7 @@ impl TransactionShard {
         ticket: Ticket,
         request: End,
         fresh_id: Option<i64>,
-        cx: Circumstances<'_>,
+        cx: &Circumstances<'_>,
     ) -> TransactionOutcome {
         let answer = |answer| Outcome::reply(ticket, Reply::Producer(answer));
         let id = request.transactional_id.clone();
@@ -64,9 +65,10 @@ impl TransactionShard {
         &mut self,
         id: &ByteString,
         outcome: &mut TransactionOutcome,
-        cx: Circumstances<'_>,
+        cx: &Circumstances<'_>,
     ) {
-        let Some(present) = self.transactions.get(id).filter(|present| present.state == State::Ongoing) else {
+        let Some(present) = self.transactions.get(id).filter(|present| present.state == State::Ongoing)
+        else {
             return;
         };
         let mut transaction = Transaction::clone(present);
@@ -80,7 +82,7 @@ impl TransactionShard {
         mut transaction: Transaction,
         decision: Decision,
         outcome: &mut TransactionOutcome,
-        cx: Circumstances<'_>,
+        cx: &Circumstances<'_>,
     ) {
         if transaction.state != State::Ongoing {
             // The abort of a transaction in which nothing was done: it begins now.
@@ -97,7 +99,7 @@ impl TransactionShard {
         &mut self,
         id: &ByteString,
         outcome: &mut TransactionOutcome,
-        cx: Circumstances<'_>,
+        cx: &Circumstances<'_>,
     ) {
         let Some(present) = self.transactions.get(id).cloned() else { return };
         let Some(decision) = present.state.prepared() else { return };
@@ -113,7 +115,7 @@ impl TransactionShard {
             client_version: present.client_version,
             partitions: present.partitions.iter().cloned().collect(),
         }));
-        self.put(id, Transaction { marking, ..Transaction::clone(&present) });
+        self.put(id, Transaction { marking, ..Transaction::clone(&present) }, cx);
     }
 
     /// A partition's leader has written a marker, or the partition is gone for good. With the last one the transaction
@@ -123,7 +125,7 @@ impl TransactionShard {
         transactional_id: &ByteString,
         marking: u64,
         partitions: &[TopicPartition],
-        cx: Circumstances<'_>,
+        cx: &Circumstances<'_>,
     ) -> TransactionOutcome {
         let mut outcome = TransactionOutcome::default();
         let Some(present) = self.transactions.get(transactional_id) else { return outcome };
@@ -135,7 +137,7 @@ impl TransactionShard {
             transaction.partitions.remove(partition);
         }
         let is_complete = transaction.partitions.is_empty();
-        self.put(transactional_id, transaction);
+        self.put(transactional_id, transaction, cx);
         if is_complete {
             self.complete(transactional_id, decision, &mut outcome, cx);
         }
@@ -147,7 +149,7 @@ impl TransactionShard {
         id: &ByteString,
         decision: Decision,
         outcome: &mut TransactionOutcome,
-        cx: Circumstances<'_>,
+        cx: &Circumstances<'_>,
     ) {
         let Some(present) = self.transactions.get(id) else { return };
         let mut transaction = Transaction::clone(present);

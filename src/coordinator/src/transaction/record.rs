@@ -30,7 +30,8 @@ impl TransactionRecord {
     /// The record of a transaction, as the cluster's finalized `transaction.version` has it.
     pub fn of(transactional_id: &ByteString, transaction: &Transaction, transaction_version: i16) -> Self {
         let version = i16::from(transaction_version >= FIRST_WITH_NEXT_PRODUCER);
-        Self { transactional_id: transactional_id.clone(), value: Some((value(transaction), version)) }
+        let value = value(transaction, version);
+        Self { transactional_id: transactional_id.clone(), value: Some((value, version)) }
     }
 
     /// The record that takes an id away.
@@ -47,7 +48,8 @@ impl TransactionRecord {
         let api_key = key.api_key();
         let TransactionRecordKey::TransactionLogKey(key) = key;
         let value = value.map(|value| TransactionRecordValue::decode(api_key, value)).transpose()?;
-        let value = value.map(|(TransactionRecordValue::TransactionLogValue(value), version)| (value, version));
+        let value =
+            value.map(|(TransactionRecordValue::TransactionLogValue(value), version)| (value, version));
         Ok(Self { transactional_id: key.transactional_id, value })
     }
 
@@ -56,7 +58,7 @@ impl TransactionRecord {
     /// # Errors
     /// A field is too long for its type.
     pub fn encode(&self) -> Result<EncodedRecord, EncodeError> {
-        let key = TransactionLogKey { transactional_id: self.transactional_id.clone(), ..Default::default() };
+        let key = TransactionLogKey { transactional_id: self.transactional_id.clone() };
         let value = self.value.as_ref().map(|(value, version)| {
             TransactionRecordValue::TransactionLogValue(value.clone()).encode(*version)
         });
@@ -72,7 +74,7 @@ impl TransactionRecord {
     }
 }
 
-fn value(transaction: &Transaction) -> TransactionLogValue {
+fn value(transaction: &Transaction, version: i16) -> TransactionLogValue {
     let mut topics: Vec<PartitionsSchema> = Vec::new();
     for TopicPartition { topic, partition } in &transaction.partitions {
         match topics.last_mut().filter(|last| last.topic == *topic) {
@@ -84,18 +86,24 @@ fn value(transaction: &Transaction) -> TransactionLogValue {
             }),
         }
     }
+    let base = match version {
+        0 => TransactionLogValue::default(),
+        _ => TransactionLogValue {
+            previous_producer_id: transaction.previous_producer_id,
+            next_producer_id: transaction.next_producer_id,
+            client_transaction_version: transaction.client_version,
+            ..Default::default()
+        },
+    };
     TransactionLogValue {
         producer_id: transaction.producer.id,
-        previous_producer_id: transaction.previous_producer_id,
-        next_producer_id: transaction.next_producer_id,
         producer_epoch: transaction.producer.epoch,
         transaction_timeout_ms: transaction.timeout_ms,
         transaction_status: transaction.state.code(),
         transaction_partitions: (transaction.state != State::Empty).then_some(topics),
         transaction_last_update_timestamp_ms: transaction.updated_ms,
         transaction_start_timestamp_ms: transaction.started_ms,
-        client_transaction_version: transaction.client_version,
-        ..Default::default()
+        ..base
     }
 }
 

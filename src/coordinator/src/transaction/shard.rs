@@ -12,23 +12,15 @@ use super::record::TransactionRecord;
 use super::request::{AddPartitions, Reply, Request};
 use super::state::{Decision, TopicPartition, Transaction};
 use super::timers::Timers;
+use crate::cluster::Circumstances;
 use crate::error::ReplayError;
 use crate::runtime::{EncodedRecord, Entry, Machine, Outcome, Producer, Ticket};
-use crate::settings::TransactionSettings;
+
+/// The feature whose level decides how records are written.
+const FEATURE: &str = "transaction.version";
 
 /// What a call into a shard comes to.
 pub type TransactionOutcome = Outcome<TransactionShard>;
-
-/// The circumstances of one call into a shard.
-#[derive(Debug, Clone, Copy)]
-pub struct Circumstances<'a> {
-    /// The time, in milliseconds since 1970.
-    pub now_ms: i64,
-    /// The broker's settings.
-    pub settings: &'a TransactionSettings,
-    /// The cluster's finalized level of `transaction.version`.
-    pub transaction_version: i16,
-}
 
 /// Markers to be written by the leaders of some partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +74,7 @@ pub struct TransactionShard {
 
 impl TransactionShard {
     /// Handles one request. It is answered by this call or by a later one, under its ticket.
-    pub fn handle(&mut self, ticket: Ticket, request: Request, cx: Circumstances<'_>) -> TransactionOutcome {
+    pub fn handle(&mut self, ticket: Ticket, request: Request, cx: &Circumstances<'_>) -> TransactionOutcome {
         self.handle_with(ticket, request, None, cx)
     }
 
@@ -91,7 +83,7 @@ impl TransactionShard {
         &mut self,
         ticket: Ticket,
         id: Result<i64, ErrorCode>,
-        cx: Circumstances<'_>,
+        cx: &Circumstances<'_>,
     ) -> TransactionOutcome {
         let Some(request) = self.without_id.remove(&ticket) else { return TransactionOutcome::default() };
         match id {
@@ -105,7 +97,7 @@ impl TransactionShard {
         ticket: Ticket,
         request: Request,
         fresh_id: Option<i64>,
-        cx: Circumstances<'_>,
+        cx: &Circumstances<'_>,
     ) -> TransactionOutcome {
         match request {
             Request::Init(request) => self.init(ticket, request, fresh_id, cx),
@@ -126,7 +118,7 @@ impl TransactionShard {
     }
 
     /// The log has been read to its end: what was prepared gets its markers, and ids are looked through from now on.
-    pub fn loaded(&mut self, cx: Circumstances<'_>) -> TransactionOutcome {
+    pub fn loaded(&mut self, cx: &Circumstances<'_>) -> TransactionOutcome {
         let mut outcome = TransactionOutcome::default();
         let prepared: Vec<ByteString> = self
             .transactions
@@ -137,7 +129,12 @@ impl TransactionShard {
         for id in prepared {
             self.send_markers(&id, &mut outcome, cx);
         }
-        self.timers.look_for_expired_at(cx.now_ms.saturating_add(cx.settings.expiry_check_interval_ms));
+        for (id, transaction) in &self.transactions {
+            self.timers.set_deadline(id, transaction, cx);
+        }
+        self.timers.look_for_expired_at(
+            cx.monotonic_ms.saturating_add(cx.settings.transactions.expiry_check_interval_ms),
+        );
         outcome
     }
 
@@ -157,21 +154,17 @@ impl TransactionShard {
         id: &ByteString,
         transaction: Transaction,
         outcome: &mut TransactionOutcome,
-        cx: Circumstances<'_>,
+        cx: &Circumstances<'_>,
     ) {
-        outcome.records.push(TransactionRecord::of(id, &transaction, cx.transaction_version));
-        self.put(id, transaction);
+        let level = cx.cluster.feature_level(FEATURE);
+        outcome.records.push(TransactionRecord::of(id, &transaction, level));
+        self.put(id, transaction, cx);
     }
 
-    pub(super) fn put(&mut self, id: &ByteString, transaction: Transaction) {
-        let deadline_ms = transaction.deadline_ms();
-        let former = self.transactions.insert(id.clone(), Arc::new(transaction));
-        self.timers.set_deadline(id, former.and_then(|former| former.deadline_ms()), deadline_ms);
-    }
-
-    pub(super) fn remove(&mut self, id: &ByteString) {
-        let former = self.transactions.remove(id);
-        self.timers.set_deadline(id, former.and_then(|former| former.deadline_ms()), None);
+    /// Puts a transaction in its place.
+    pub(super) fn put(&mut self, id: &ByteString, transaction: Transaction, cx: &Circumstances<'_>) {
+        self.timers.set_deadline(id, &transaction, cx);
+        self.transactions.insert(id.clone(), Arc::new(transaction));
     }
 
     /// A number for markers that no others have.
@@ -182,8 +175,12 @@ impl TransactionShard {
 
     fn replay_record(&mut self, record: &TransactionRecord) -> Result<(), ReplayError> {
         match record.transaction()? {
-            Some(transaction) => self.put(&record.transactional_id, transaction),
-            None => self.remove(&record.transactional_id),
+            Some(transaction) => {
+                self.transactions.insert(record.transactional_id.clone(), Arc::new(transaction));
+            }
+            None => {
+                self.transactions.remove(&record.transactional_id);
+            }
         }
         Ok(())
     }

@@ -128,8 +128,7 @@ impl State {
 pub struct Transaction {
     /// The producer that may write.
     pub producer: Producer,
-    /// The producer id before this one, if the last transaction used up its epochs; else
-    /// [`NO_PRODUCER_ID`].
+    /// The producer id that the last transaction began with: another one than the present if its epochs were used up.
     pub previous_producer_id: i64,
     /// The producer id that follows once the markers are written, if the epochs are used up; else
     /// [`NO_PRODUCER_ID`].
@@ -173,7 +172,7 @@ impl Transaction {
     pub(super) fn new(producer_id: i64, timeout_ms: i32, now_ms: i64) -> Self {
         Self {
             producer: Producer { id: producer_id, epoch: 0 },
-            previous_producer_id: NO_PRODUCER_ID,
+            previous_producer_id: producer_id,
             next_producer_id: NO_PRODUCER_ID,
             last_epoch: NO_EPOCH,
             timeout_ms,
@@ -221,14 +220,15 @@ impl Transaction {
     /// Whether EndTxn, which raises the epoch, may have been asked by this producer before (KIP-890): its epoch is one
     /// behind, or was the last of the id before.
     pub(super) fn may_have_ended(&self, producer: Producer) -> bool {
-        let raised = producer.id == self.producer.id && producer.epoch.checked_add(1) == Some(self.producer.epoch);
+        let raised =
+            producer.id == self.producer.id && producer.epoch.checked_add(1) == Some(self.producer.epoch);
         raised || self.was_replaced(producer)
     }
 
     /// Whether the producer's id was used up and gave way to the present one.
     fn was_replaced(&self, producer: Producer) -> bool {
         producer.id == self.previous_producer_id
-            && producer.id != NO_PRODUCER_ID
+            && producer.id != self.producer.id
             && producer.epoch == LAST_CLIENT_EPOCH
             && self.producer.epoch == 0
     }

@@ -1,20 +1,24 @@
 //! A shard's deadlines, kept with its state so that they go back with it.
 
 use callboard_protocol::{ByteString, ErrorCode};
-use imbl::OrdSet;
+use imbl::{OrdMap, OrdSet};
 
-use super::shard::{Circumstances, TransactionOutcome, TransactionShard};
-use super::state::State;
+use super::shard::{TransactionOutcome, TransactionShard};
+use super::state::{State, Transaction};
 use super::{Reply, TransactionRecord};
+use crate::cluster::Circumstances;
 use crate::runtime::Ticket;
 
 /// How many transactions are aborted, or ids removed, with one batch of records at most.
 const AT_ONCE: usize = 500;
 
-/// All deadlines of a shard, in milliseconds since 1970.
+/// All deadlines of a shard, in milliseconds of the monotonic clock. Records have times of the wall clock, which a new
+/// coordinator goes by once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Timers {
-    /// Open transactions by when their time is up.
+    /// When the time of each open transaction is up.
+    open: OrdMap<ByteString, i64>,
+    /// The same in order of time.
     overdue: OrdSet<(i64, ByteString)>,
     /// Not before this are overdue transactions looked for again.
     look_for_overdue_ms: Option<i64>,
@@ -25,14 +29,28 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    pub(super) fn set_deadline(&mut self, id: &ByteString, former_ms: Option<i64>, now_ms: Option<i64>) {
-        if former_ms == now_ms {
-            return;
+    /// Sets when the time of a transaction is up, if it is open; else it has no such time.
+    pub(super) fn set_deadline(
+        &mut self,
+        id: &ByteString,
+        transaction: &Transaction,
+        cx: &Circumstances<'_>,
+    ) {
+        match (self.open.get(id).copied(), transaction.deadline_ms()) {
+            (None, Some(deadline_ms)) => {
+                // A wall clock that was wrong when the transaction began does not make it last longer.
+                let longest_ms = i64::from(transaction.timeout_ms.max(0));
+                let left_ms = deadline_ms.saturating_sub(cx.now_ms).clamp(0, longest_ms);
+                let at_ms = cx.monotonic_ms.saturating_add(left_ms);
+                self.open.insert(id.clone(), at_ms);
+                self.overdue.insert((at_ms, id.clone()));
+            }
+            (Some(former_ms), None) => {
+                self.open.remove(id);
+                self.overdue.remove(&(former_ms, id.clone()));
+            }
+            (None, None) | (Some(_), Some(_)) => {}
         }
-        if let Some(former) = former_ms {
-            self.overdue.remove(&(former, id.clone()));
-        }
-        self.overdue.extend(now_ms.map(|at_ms| (at_ms, id.clone())));
     }
 
     pub(super) fn look_for_expired_at(&mut self, at_ms: i64) {
@@ -50,15 +68,15 @@ impl Timers {
         self.look_for_overdue_ms.unwrap_or(i64::MIN)
     }
 
-    fn overdue(&self, now_ms: i64) -> Vec<ByteString> {
-        let due = self.overdue.iter().take_while(|(at_ms, _)| *at_ms <= now_ms);
+    fn overdue(&self, monotonic_ms: i64) -> Vec<ByteString> {
+        let due = self.overdue.iter().take_while(|(at_ms, _)| *at_ms <= monotonic_ms);
         due.take(AT_ONCE).map(|(_, id)| id.clone()).collect()
     }
 }
 
 impl TransactionShard {
     /// Does what is due; what is too much for one batch of records stays due.
-    pub fn on_time(&mut self, cx: Circumstances<'_>) -> TransactionOutcome {
+    pub fn on_time(&mut self, cx: &Circumstances<'_>) -> TransactionOutcome {
         let mut outcome = TransactionOutcome::default();
         self.give_up_waiting(&mut outcome, cx);
         self.abort_overdue(&mut outcome, cx);
@@ -67,9 +85,9 @@ impl TransactionShard {
     }
 
     /// Answers those who have waited long enough for a transaction's end.
-    fn give_up_waiting(&mut self, outcome: &mut TransactionOutcome, cx: Circumstances<'_>) {
+    fn give_up_waiting(&mut self, outcome: &mut TransactionOutcome, cx: &Circumstances<'_>) {
         while let Some((until_ms, ticket, id)) = self.timers.parked.get_min().cloned() {
-            if until_ms > cx.now_ms {
+            if until_ms > cx.monotonic_ms {
                 break;
             }
             self.timers.parked.remove_min();
@@ -84,11 +102,11 @@ impl TransactionShard {
     }
 
     /// Aborts transactions whose time is up, at most every `abort_check_interval_ms`.
-    fn abort_overdue(&mut self, outcome: &mut TransactionOutcome, cx: Circumstances<'_>) {
-        if self.timers.not_before_ms() > cx.now_ms {
+    fn abort_overdue(&mut self, outcome: &mut TransactionOutcome, cx: &Circumstances<'_>) {
+        if self.timers.not_before_ms() > cx.monotonic_ms {
             return;
         }
-        let overdue = self.timers.overdue(cx.now_ms);
+        let overdue = self.timers.overdue(cx.monotonic_ms);
         if overdue.is_empty() {
             return;
         }
@@ -96,17 +114,17 @@ impl TransactionShard {
             self.fence_and_abort(id, outcome, cx);
         }
         if overdue.len() < AT_ONCE {
-            let next_ms = cx.now_ms.saturating_add(cx.settings.abort_check_interval_ms);
+            let next_ms = cx.monotonic_ms.saturating_add(cx.settings.transactions.abort_check_interval_ms);
             self.timers.look_for_overdue_ms = Some(next_ms);
         }
     }
 
     /// Removes ids that have no open transaction and that nobody used for `expiration_ms`.
-    fn remove_expired(&mut self, outcome: &mut TransactionOutcome, cx: Circumstances<'_>) {
-        if self.timers.look_for_expired_ms.is_none_or(|at_ms| at_ms > cx.now_ms) {
+    fn remove_expired(&mut self, outcome: &mut TransactionOutcome, cx: &Circumstances<'_>) {
+        if self.timers.look_for_expired_ms.is_none_or(|at_ms| at_ms > cx.monotonic_ms) {
             return;
         }
-        let until_ms = cx.now_ms.saturating_sub(cx.settings.expiration_ms);
+        let until_ms = cx.now_ms.saturating_sub(cx.settings.transactions.expiration_ms);
         let idle = |state| matches!(state, State::Empty | State::CompleteCommit | State::CompleteAbort);
         let expired: Vec<ByteString> = self
             .transactions()
@@ -115,11 +133,11 @@ impl TransactionShard {
             .map(|(id, _)| id.clone())
             .collect();
         for id in &expired {
-            self.remove(id);
+            self.transactions.remove(id);
             outcome.records.push(TransactionRecord::tombstone(id.clone()));
         }
         if expired.len() < AT_ONCE {
-            let next_ms = cx.now_ms.saturating_add(cx.settings.expiry_check_interval_ms);
+            let next_ms = cx.monotonic_ms.saturating_add(cx.settings.transactions.expiry_check_interval_ms);
             self.timers.look_for_expired_at(next_ms);
         }
     }
