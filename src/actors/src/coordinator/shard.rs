@@ -338,8 +338,7 @@ impl<M: Coordinator> Shard<M> {
             Ok(Ok(appended)) => {
                 let State::Active(active) = &mut self.state else { return };
                 let mut settled = active.runtime.appended(appended.required_high_watermark);
-                let further = active.runtime.advance(active.partition.view().high_watermark());
-                settled.replies.extend(further.replies);
+                settled.extend(active.runtime.advance(active.partition.view().high_watermark()));
                 self.settle(settled, ErrorCode::UnknownServerError, ctx);
                 self.await_replicas(ctx);
                 self.append_next(ctx);

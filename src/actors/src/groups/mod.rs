@@ -105,5 +105,6 @@ fn read_settings(settings: &Settings) -> CoordinatorSettings {
             retention_ms: int("offsets.retention.minutes").saturating_mul(MINUTE_MS),
             retention_check_interval_ms: int("offsets.retention.check.interval.ms"),
         },
+        ..CoordinatorSettings::default()
     }
 }
