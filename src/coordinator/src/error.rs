@@ -17,6 +17,12 @@ pub enum ReplayError {
         /// The value's type.
         value: i16,
     },
+    /// A record is of a type that has no place here.
+    #[error("a record of type {key}, which has no place here")]
+    Unexpected {
+        /// The key's type.
+        key: i16,
+    },
     /// A record speaks of a group that is of another kind.
     #[error("a {record} record for group {group}, which is of another kind")]
     OtherKind {

@@ -19,4 +19,4 @@ pub mod transaction;
 
 pub use cluster::{Circumstances, Cluster, TopicView};
 pub use error::ReplayError;
-pub use settings::{ClassicSettings, OffsetSettings, Settings, TransactionSettings};
+pub use settings::{ClassicSettings, ConsumerSettings, OffsetSettings, Settings, TransactionSettings};

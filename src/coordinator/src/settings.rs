@@ -1,10 +1,14 @@
 //! The broker's settings that coordinators go by.
 
+pub use crate::group::consumer::ConsumerSettings;
+
 /// All of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Those of classic groups.
     pub classic: ClassicSettings,
+    /// Those of consumer groups.
+    pub consumer: ConsumerSettings,
     /// Those of committed offsets.
     pub offsets: OffsetSettings,
     /// Those of transactions.

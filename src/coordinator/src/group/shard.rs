@@ -3,13 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use callboard_protocol::ByteString;
 use callboard_protocol::messages::group_record::{GroupRecordKey, GroupRecordValue};
-use callboard_protocol::messages::{
-    ConsumerGroupHeartbeatResponse, HeartbeatResponse, JoinGroupResponse, LeaveGroupResponse,
-    SyncGroupResponse, consumer_group_describe_response,
-};
 use callboard_protocol::wire::{DecodeError, EncodeError};
-use callboard_protocol::{ByteString, ErrorCode};
 use imbl::OrdMap;
 
 use super::classic::{self, ClassicGroup};
@@ -25,13 +21,19 @@ use crate::runtime::{Coordinator, EncodedRecord, Entry, Machine, Outcome, Ticket
 /// What a call into a shard comes to.
 pub type GroupOutcome = Outcome<GroupShard>;
 
-/// Work that a shard has others do: nothing yet.
+/// Work that a shard has others do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {}
+pub enum Effect {
+    /// Looks for the topics of patterns.
+    LookUp(consumer::LookUp),
+}
 
 /// What comes back from an [`Effect`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Done {}
+pub enum Done {
+    /// The topics of patterns.
+    Found(consumer::Found),
+}
 
 /// All groups and offsets of one partition.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -50,9 +52,10 @@ impl GroupShard {
             TimerKind::ClassicSession(_) | TimerKind::ClassicJoin | TimerKind::ClassicSync => {
                 classic::on_deadline(self, deadline, cx)
             }
-            TimerKind::ConsumerSession(_) | TimerKind::ConsumerRebalance(_) => {
-                consumer::on_deadline(self, deadline, cx)
-            }
+            TimerKind::ConsumerSession(_)
+            | TimerKind::ConsumerRebalance(_)
+            | TimerKind::ConsumerJoin(_)
+            | TimerKind::ConsumerSync(_) => consumer::on_deadline(self, deadline, cx),
             TimerKind::OffsetExpiry => offsets::expire(self, cx),
         }
     }
@@ -159,32 +162,19 @@ impl Coordinator for GroupShard {
     ) -> GroupOutcome {
         let reply = match request {
             Request::JoinGroup(request) => match self.groups.get(&request.group_id) {
-                Some(Group::Consumer(_)) => Reply::JoinGroup(JoinGroupResponse {
-                    error_code: ErrorCode::InconsistentGroupProtocol as i16,
-                    member_id: request.member_id,
-                    ..Default::default()
-                }),
+                Some(Group::Consumer(_)) => return consumer::join(self, ticket, &caller, request, cx),
                 _ => return classic::join(self, ticket, &caller, request, cx),
             },
             Request::SyncGroup(request) => match self.groups.get(&request.group_id) {
-                Some(Group::Consumer(_)) => Reply::SyncGroup(SyncGroupResponse {
-                    error_code: ErrorCode::UnknownMemberId as i16,
-                    ..Default::default()
-                }),
+                Some(Group::Consumer(_)) => Reply::SyncGroup(consumer::sync(self, &request, cx)),
                 _ => return classic::sync(self, ticket, request, cx),
             },
             Request::Heartbeat(request) => match self.groups.get(&request.group_id) {
-                Some(Group::Consumer(_)) => Reply::Heartbeat(HeartbeatResponse {
-                    error_code: ErrorCode::UnknownMemberId as i16,
-                    ..Default::default()
-                }),
+                Some(Group::Consumer(_)) => Reply::Heartbeat(consumer::classic_heartbeat(self, &request, cx)),
                 _ => Reply::Heartbeat(classic::heartbeat(self, &request, cx)),
             },
             Request::LeaveGroup(request) => match self.groups.get(&request.group_id) {
-                Some(Group::Consumer(_)) => Reply::LeaveGroup(LeaveGroupResponse {
-                    error_code: ErrorCode::UnknownMemberId as i16,
-                    ..Default::default()
-                }),
+                Some(Group::Consumer(_)) => return consumer::classic_leave(self, ticket, request, cx),
                 _ => return classic::leave(self, ticket, request, cx),
             },
             Request::OffsetCommit(request) => return offsets::commit(self, ticket, &caller, request, cx),
@@ -195,18 +185,11 @@ impl Coordinator for GroupShard {
             }
             Request::DeleteGroup(request) => return admin::delete(self, ticket, request.group_id),
             Request::ListGroups(request) => Reply::ListGroups(admin::list(self, &request)),
-            Request::ConsumerGroupHeartbeat(_) => {
-                Reply::ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse {
-                    error_code: ErrorCode::UnsupportedVersion as i16,
-                    ..Default::default()
-                })
+            Request::ConsumerGroupHeartbeat(request) => {
+                return consumer::heartbeat(self, ticket, &caller, request, cx);
             }
             Request::DescribeConsumerGroup(request) => {
-                Reply::DescribeConsumerGroup(consumer_group_describe_response::DescribedGroup {
-                    group_id: request.group_id,
-                    error_code: ErrorCode::UnsupportedVersion as i16,
-                    ..Default::default()
-                })
+                Reply::DescribeConsumerGroup(consumer::describe(self, request.group_id, cx))
             }
         };
         GroupOutcome::reply(ticket, reply)
@@ -234,17 +217,20 @@ impl Coordinator for GroupShard {
         outcome
     }
 
-    fn metadata_changed(&mut self, deleted: &[ByteString], cx: &mut Circumstances<'_>) -> GroupOutcome {
-        let mut outcome = offsets::topics_deleted(self, deleted);
-        outcome.extend(consumer::metadata_changed(self, cx));
-        outcome
+    fn metadata_changed(&mut self, deleted: &[ByteString], _: &mut Circumstances<'_>) -> GroupOutcome {
+        // Consumer groups compare their topics with the metadata at each heartbeat.
+        offsets::topics_deleted(self, deleted)
     }
 
     fn perform(effect: Effect) -> Done {
-        match effect {}
+        match effect {
+            Effect::LookUp(look_up) => Done::Found(look_up.run()),
+        }
     }
 
-    fn performed(&mut self, done: Done, _: &mut Circumstances<'_>) -> GroupOutcome {
-        match done {}
+    fn performed(&mut self, done: Done, cx: &mut Circumstances<'_>) -> GroupOutcome {
+        match done {
+            Done::Found(found) => consumer::found(self, &found, cx),
+        }
     }
 }

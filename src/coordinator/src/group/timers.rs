@@ -18,6 +18,10 @@ pub enum TimerKind {
     ConsumerSession(ByteString),
     /// A member of a consumer group has had its time to give up partitions.
     ConsumerRebalance(ByteString),
+    /// A classic member of a consumer group has had its time to join again.
+    ConsumerJoin(ByteString),
+    /// A classic member of a consumer group has had its time to sync.
+    ConsumerSync(ByteString),
     /// Committed offsets are looked through for old ones. It belongs to no group: its id is empty.
     OffsetExpiry,
 }

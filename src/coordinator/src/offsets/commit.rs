@@ -9,7 +9,7 @@ use callboard_protocol::messages::{
 };
 use callboard_protocol::{ErrorCode, Uuid};
 
-use crate::cluster::Circumstances;
+use crate::cluster::{Circumstances, Cluster};
 use crate::group::{Caller, Group, GroupOutcome, GroupRecord, GroupShard, Reply, classic};
 use crate::runtime::Ticket;
 
@@ -31,7 +31,7 @@ pub(crate) fn commit(
     cx: &mut Circumstances<'_>,
 ) -> GroupOutcome {
     let mut outcome = GroupOutcome::default();
-    let response = match check(shard, caller.version, &request) {
+    let response = match check(shard, caller.version, &request, cx) {
         Err(error) => refuse_all(&request, error),
         Ok(()) => {
             classic::heard_of(shard, &request.group_id, &request.member_id, cx);
@@ -43,7 +43,12 @@ pub(crate) fn commit(
 }
 
 /// Whether the committer may.
-fn check(shard: &GroupShard, version: i16, request: &OffsetCommitRequest) -> Result<(), ErrorCode> {
+fn check(
+    shard: &GroupShard,
+    version: i16,
+    request: &OffsetCommitRequest,
+    cx: &Circumstances<'_>,
+) -> Result<(), ErrorCode> {
     let (member_id, epoch) = (&request.member_id, request.generation_id_or_member_epoch);
     if request.group_id.is_empty() && epoch >= 0 {
         return Err(ErrorCode::InvalidGroupId);
@@ -52,12 +57,25 @@ fn check(shard: &GroupShard, version: i16, request: &OffsetCommitRequest) -> Res
         Some(Group::Classic(group)) => {
             group.check_commit(member_id, request.group_instance_id.as_ref(), epoch)
         }
-        Some(Group::Consumer(group)) => group.check_commit(member_id, epoch, version),
+        Some(Group::Consumer(group)) => {
+            group.check_commit(member_id, epoch, version, partitions_of(request, cx.cluster))
+        }
         // From a consumer that assigns itself, or from an administrator.
         None if epoch < 0 => Ok(()),
         None if version >= FIRST_WITH_GROUP_NOT_FOUND => Err(ErrorCode::GroupIdNotFound),
         None => Err(ErrorCode::IllegalGeneration),
     }
+}
+
+/// The partitions of a commit. Topics that are gone have none that a member could have.
+fn partitions_of(request: &OffsetCommitRequest, cluster: &dyn Cluster) -> impl Iterator<Item = (Uuid, i32)> {
+    request.topics.iter().flat_map(move |topic| {
+        let id = match topic.topic_id.is_zero() {
+            true => cluster.topic(&topic.name).map_or(Uuid::ZERO, |topic| topic.id),
+            false => topic.topic_id,
+        };
+        topic.partitions.iter().map(move |partition| (id, partition.partition_index))
+    })
 }
 
 fn write_all(

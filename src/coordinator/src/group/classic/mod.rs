@@ -9,6 +9,7 @@ mod describe;
 mod join;
 mod leave;
 mod member;
+mod migrate;
 mod rebalance;
 mod state;
 mod stored;
@@ -18,6 +19,7 @@ mod sync;
 pub use join::join;
 pub use leave::{heartbeat, leave};
 pub use member::Member;
+pub(super) use migrate::{dissolve, take_over};
 pub use state::{ClassicGroup, State};
 pub use sync::sync;
 

@@ -1,0 +1,7 @@
+//! Conversations with a shard, as clients have them, and a simulation of many.
+
+mod conversations;
+mod migration;
+mod patterns;
+
+mod stage;
