@@ -3,5 +3,5 @@
 mod conversations;
 mod migration;
 mod patterns;
-
+mod simulation;
 mod stage;
