@@ -1,5 +1,7 @@
 //! The group coordinator of this broker: one shard for each partition of `__consumer_offsets` that it leads.
 
+mod consumer_settings;
+
 use callboard_coordinator::group::{Caller, GroupRequest, GroupShard, ListGroups};
 use callboard_coordinator::{ClassicSettings, OffsetSettings, Settings as CoordinatorSettings};
 use callboard_metadata::config::Settings;
@@ -105,6 +107,8 @@ fn read_settings(settings: &Settings) -> CoordinatorSettings {
             retention_ms: int("offsets.retention.minutes").saturating_mul(MINUTE_MS),
             retention_check_interval_ms: int("offsets.retention.check.interval.ms"),
         },
+        consumer: consumer_settings::read(settings),
+        // A group's shard knows no others.
         ..CoordinatorSettings::default()
     }
 }
