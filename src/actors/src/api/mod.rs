@@ -6,6 +6,9 @@
 mod alter_configs;
 mod api_versions;
 mod auto_creation;
+mod consumer_group_describe;
+mod consumer_group_heartbeat;
+mod consumer_protocol;
 mod context;
 mod controlled;
 mod create_partitions;

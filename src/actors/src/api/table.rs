@@ -5,13 +5,13 @@ use callboard_protocol::messages as m;
 use callboard_protocol::messages::Message;
 
 use super::{
-    Answer, Begin, alter_configs, api_versions, create_partitions, create_topics, decode, delete_groups,
-    delete_records, delete_topics, describe_cluster, describe_configs, describe_groups, describe_log_dirs,
-    describe_producers, describe_quorum, describe_topic_partitions, disabled, elect_leaders, fetch,
-    find_coordinator, finish, heartbeat, incremental_alter_configs, init_producer_id, join_group,
-    leave_group, list_config_resources, list_groups, list_offsets, metadata, not_yet, offset_commit,
-    offset_delete, offset_fetch, offset_for_leader_epoch, partition_reassignments, produce, sync_group,
-    unregister_broker, update_features,
+    Answer, Begin, alter_configs, api_versions, consumer_group_describe, consumer_group_heartbeat,
+    create_partitions, create_topics, decode, delete_groups, delete_records, delete_topics, describe_cluster,
+    describe_configs, describe_groups, describe_log_dirs, describe_producers, describe_quorum,
+    describe_topic_partitions, disabled, elect_leaders, fetch, find_coordinator, finish, heartbeat,
+    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources, list_groups,
+    list_offsets, metadata, not_yet, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch,
+    partition_reassignments, produce, sync_group, unregister_broker, update_features,
 };
 use crate::net::{ListenerKind, Reply};
 
@@ -153,8 +153,8 @@ entries! {
     UnregisterBroker BOTH Served unregister_broker::handle, UnregisterBrokerRequest;
     DescribeTransactions BROKER Refused not_yet::describe_transactions, DescribeTransactionsRequest;
     ListTransactions BROKER Refused not_yet::list_transactions, ListTransactionsRequest;
-    ConsumerGroupHeartbeat BROKER Refused not_yet::consumer_group_heartbeat, ConsumerGroupHeartbeatRequest;
-    ConsumerGroupDescribe BROKER Refused not_yet::consumer_group_describe, ConsumerGroupDescribeRequest;
+    ConsumerGroupHeartbeat BROKER Served consumer_group_heartbeat::handle, ConsumerGroupHeartbeatRequest;
+    ConsumerGroupDescribe BROKER Served consumer_group_describe::handle, ConsumerGroupDescribeRequest;
     GetTelemetrySubscriptions BROKER Refused not_yet::get_telemetry_subscriptions, GetTelemetrySubscriptionsRequest;
     PushTelemetry BROKER Refused not_yet::push_telemetry, PushTelemetryRequest;
     ListConfigResources BROKER Served list_config_resources::handle, ListConfigResourcesRequest;

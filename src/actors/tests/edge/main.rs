@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panics")]
 
 mod common;
+mod consumer_groups;
 mod data;
 mod groups;
 mod refused;

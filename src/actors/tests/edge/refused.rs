@@ -1,9 +1,8 @@
 //! APIs that are not built yet: each answers at once and says so, in every version.
 
 use callboard_protocol::messages::{
-    ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest, DescribeTransactionsRequest, EndTxnRequest,
-    FindCoordinatorRequest, Request, ShareFetchRequest, StreamsGroupDescribeRequest, TxnOffsetCommitRequest,
-    txn_offset_commit_request,
+    DescribeTransactionsRequest, EndTxnRequest, FindCoordinatorRequest, Request, ShareFetchRequest,
+    StreamsGroupDescribeRequest, TxnOffsetCommitRequest, txn_offset_commit_request,
 };
 use callboard_protocol::{ByteString, ErrorCode};
 
@@ -31,7 +30,6 @@ fn each_names_its_error() {
         let mut client = Client::connect(address).await;
         let c = &mut client;
         at_every_version(c, |_| EndTxnRequest::default(), |r| r.error_code).await;
-        at_every_version(c, |_| ConsumerGroupHeartbeatRequest::default(), |r| r.error_code).await;
         at_every_version(c, |_| ShareFetchRequest::default(), |r| r.error_code).await;
         let transaction = 1;
         for version in 1..=6 {
@@ -55,8 +53,6 @@ fn each_names_the_error_of_each_item() {
     with_node(async |address| {
         let mut client = Client::connect(address).await;
         let c = &mut client;
-        let describe = |_| ConsumerGroupDescribeRequest { group_ids: vec![NAME], ..Default::default() };
-        at_every_version(c, describe, |r| r.groups[0].error_code).await;
         let describe = |_| StreamsGroupDescribeRequest { group_ids: vec![NAME], ..Default::default() };
         at_every_version(c, describe, |r| r.groups[0].error_code).await;
         let describe =
