@@ -214,8 +214,9 @@ impl Log {
             Some(first) => max_timestamp_ms.saturating_sub(first),
             None => now_ms.saturating_sub(self.cursor.created_ms),
         };
-        let jitter_ms = jitter(config.segment_jitter_ms.min(config.segment_ms), &segment);
-        let is_old = age_ms > config.segment_ms.saturating_sub(jitter_ms);
+        let segment_ms = config.max_segment_ms();
+        let jitter_ms = jitter(config.segment_jitter_ms.min(segment_ms), &segment);
+        let is_old = age_ms > segment_ms.saturating_sub(jitter_ms);
         let out_of_reach = last_offset - segment.base_offset > i64::from(i32::MAX);
         let roll = used > 0 && (is_full || is_old || segment.offsets.is_full() || segment.times.is_full());
         if roll || out_of_reach {

@@ -3,7 +3,7 @@
 use callboard_protocol::records::TimestampType;
 
 /// The settings of a topic that its logs follow, named as Kafka's.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LogConfig {
     /// `segment.bytes`: a segment is closed before it grows past this.
     pub segment_bytes: u64,
@@ -23,6 +23,16 @@ pub struct LogConfig {
     pub retention_ms: Option<i64>,
     /// `retention.bytes`: the oldest segments go while the rest is at least as large; `None` is without limit.
     pub retention_bytes: Option<u64>,
+    /// `cleanup.policy` has `compact`: the last record of each key stays.
+    pub compacts: bool,
+    /// `min.cleanable.dirty.ratio`: a log is compacted once so much of it is not compacted yet.
+    pub min_cleanable_dirty_ratio: f64,
+    /// `min.compaction.lag.ms`: records younger than this are not compacted.
+    pub min_compaction_lag_ms: i64,
+    /// `max.compaction.lag.ms`: with records older than this not compacted, a log is compacted whatever the ratio.
+    pub max_compaction_lag_ms: i64,
+    /// `delete.retention.ms`: how long a tombstone stays after its first compaction.
+    pub delete_retention_ms: i64,
     /// `producer.id.expiration.ms`: producers silent for so long are forgotten.
     pub producer_id_expiration_ms: i64,
 }
@@ -40,8 +50,21 @@ impl Default for LogConfig {
             deletes: true,
             retention_ms: Some(7 * 24 * 3600 * 1000),
             retention_bytes: None,
+            compacts: false,
+            min_cleanable_dirty_ratio: 0.5,
+            min_compaction_lag_ms: 0,
+            max_compaction_lag_ms: i64::MAX,
+            delete_retention_ms: 24 * 3600 * 1000,
             producer_id_expiration_ms: 24 * 3600 * 1000,
         }
+    }
+}
+
+impl LogConfig {
+    /// A segment is closed when records come this much later than its first: compaction never touches the segment
+    /// that is written to.
+    pub(crate) fn max_segment_ms(&self) -> i64 {
+        if self.compacts { self.segment_ms.min(self.max_compaction_lag_ms.max(1)) } else { self.segment_ms }
     }
 }
 

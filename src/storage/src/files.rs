@@ -11,9 +11,13 @@ const ENDINGS: [&str; 5] =
     [names::LOG, names::OFFSET_INDEX, names::TIME_INDEX, names::TXN_INDEX, names::SNAPSHOT];
 
 /// Renames a segment's files to `.deleted` and gives their new paths.
-pub(crate) fn mark_deleted(dir: &Dir, base_offset: i64) -> Result<Vec<PathBuf>, StorageError> {
+pub(crate) fn mark_deleted(
+    dir: &Dir,
+    base_offset: i64,
+    with_snapshot: bool,
+) -> Result<Vec<PathBuf>, StorageError> {
     let mut renamed = Vec::new();
-    for ending in ENDINGS {
+    for ending in ENDINGS.into_iter().filter(|ending| with_snapshot || *ending != names::SNAPSHOT) {
         let name = names::segment_file(base_offset, ending);
         let (from, to) = (dir.join(&name), dir.join(&(name + names::DELETED)));
         match std::fs::rename(&from, &to) {

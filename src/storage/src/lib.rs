@@ -5,6 +5,7 @@
 
 mod append;
 pub mod checkpoint;
+mod clean;
 mod config;
 mod directory;
 mod epoch_cache;
@@ -26,6 +27,7 @@ mod segment;
 mod truncate;
 
 pub use append::Appended;
+pub use clean::{CleanReport, Cleanable, CleanedSegment, Cleaning, CleaningOptions, LastOfProducer, Step};
 pub use config::{LogConfig, OpenOptions, RecoveryReport};
 pub use directory::{CleanShutdown, DirectoryLock, MetaProperties, PartitionMetadata};
 pub use epoch_cache::{EpochCache, EpochEntry};

@@ -164,7 +164,7 @@ impl Log {
         self.shared.segments.store(Arc::new(kept));
         let mut paths = Vec::new();
         for segment in segments.iter().take(gone) {
-            paths.extend(segment.mark_deleted()?);
+            paths.extend(segment.mark_deleted(true)?);
         }
         Ok(paths)
     }

@@ -90,6 +90,10 @@ pub(crate) const OFFSET_INDEX: &str = "index";
 pub(crate) const TIME_INDEX: &str = "timeindex";
 pub(crate) const TXN_INDEX: &str = "txnindex";
 pub(crate) const SNAPSHOT: &str = "snapshot";
+/// Added to the name of a file that compaction writes.
+pub(crate) const CLEANED: &str = ".cleaned";
+/// Added to the name of a compacted file that is about to take the place of others.
+pub(crate) const SWAP: &str = ".swap";
 /// Added to the name of a file that is to be deleted.
 pub(crate) const DELETED: &str = ".deleted";
 

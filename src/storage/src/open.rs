@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 
 use arc_swap::ArcSwap;
 
+use crate::clean::finish_swaps;
 use crate::config::{OpenOptions, RecoveryReport};
 use crate::epoch_cache::EpochCache;
 use crate::error::{IoContext, StorageError};
@@ -142,6 +143,7 @@ fn settle_epochs(
 
 /// Removes what a crash left half done, and gives the base offsets of the segments.
 fn tidy(path: &Path) -> Result<Vec<i64>, StorageError> {
+    finish_swaps(path)?;
     let mut bases = BTreeSet::new();
     let mut others = BTreeMap::new();
     for entry in std::fs::read_dir(path).at("list", path)? {
@@ -149,7 +151,7 @@ fn tidy(path: &Path) -> Result<Vec<i64>, StorageError> {
         let Ok(name) = entry.file_name().into_string() else { continue };
         if let Some(base_offset) = names::offset_of(&name, names::LOG) {
             bases.insert(base_offset);
-        } else if [".tmp", names::DELETED, ".cleaned"].iter().any(|ending| name.ends_with(ending)) {
+        } else if [".tmp", names::DELETED, names::CLEANED].iter().any(|ending| name.ends_with(ending)) {
             fs::remove_if_exists(&entry.path())?;
         } else {
             let endings = [names::OFFSET_INDEX, names::TIME_INDEX, names::TXN_INDEX];

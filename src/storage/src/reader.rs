@@ -180,6 +180,11 @@ impl LogReader {
         Ok(found)
     }
 
+    /// Waits until files made, renamed and removed in the log's directory are so on the device.
+    pub fn sync_dir(&self) -> Result<(), StorageError> {
+        fs::sync_dir(&self.dir())
+    }
+
     /// The path of the log's directory as it is now.
     pub fn dir(&self) -> std::path::PathBuf {
         self.shared.dir.path()

@@ -92,7 +92,7 @@ fn decide(
 }
 
 /// The newest record's time; a segment without timestamps counts as old as its file's last change.
-fn newest_ms(segment: &Segment) -> Result<i64, StorageError> {
+pub(crate) fn newest_ms(segment: &Segment) -> Result<i64, StorageError> {
     let newest = segment.max_timestamp().timestamp_ms;
     if newest >= 0 {
         return Ok(newest);

@@ -316,9 +316,16 @@ impl Segment {
     }
 
     /// Renames its files to `.deleted` and gives their new paths.
-    pub(crate) fn mark_deleted(&self) -> Result<Vec<PathBuf>, StorageError> {
+    pub(crate) fn mark_deleted(&self, with_snapshot: bool) -> Result<Vec<PathBuf>, StorageError> {
         self.removed.store(true, Ordering::Release);
-        crate::files::mark_deleted(&self.dir, self.base_offset)
+        crate::files::mark_deleted(&self.dir, self.base_offset, with_snapshot)
+    }
+
+    /// Opens its indexes, so that they are read from these files even once others have their names.
+    pub(crate) fn pin(&self) -> Result<(), StorageError> {
+        self.offsets.pin()?;
+        self.times.pin()?;
+        self.txns.pin()
     }
 
     /// Removes its files at once.

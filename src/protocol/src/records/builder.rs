@@ -15,6 +15,7 @@ pub struct BatchBuilder {
     compression: Compression,
     levels: CompressionLevels,
     log_append_time_ms: Option<i64>,
+    base_timestamp_ms: Option<i64>,
     body: BytesMut,
 }
 
@@ -47,6 +48,7 @@ impl BatchBuilder {
             compression: Compression::None,
             levels: CompressionLevels::default(),
             log_append_time_ms: None,
+            base_timestamp_ms: None,
             body: BytesMut::new(),
         }
     }
@@ -86,6 +88,12 @@ impl BatchBuilder {
     /// Stamps the batch with the time of its append, in milliseconds.
     pub fn log_append_time(mut self, now_ms: i64) -> Self {
         self.log_append_time_ms = Some(now_ms);
+        self
+    }
+
+    /// Counts timestamps from this time instead of the first record's.
+    pub(super) fn base_timestamp(mut self, ms: Option<i64>) -> Self {
+        self.base_timestamp_ms = ms;
         self
     }
 
@@ -135,7 +143,7 @@ impl BatchBuilder {
         headers: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + Clone,
     ) {
         if self.header.record_count == 0 {
-            self.header.base_timestamp = timestamp;
+            self.header.base_timestamp = self.base_timestamp_ms.unwrap_or(timestamp);
             self.header.max_timestamp = timestamp;
         }
         self.header.max_timestamp = self.header.max_timestamp.max(timestamp);
@@ -184,7 +192,7 @@ impl BatchBuilder {
     /// # Errors
     /// Compression fails, or the batch is larger than a length can say.
     pub fn build(self) -> Result<Bytes, RecordError> {
-        let Self { mut header, compression, levels, log_append_time_ms, body } = self;
+        let Self { mut header, compression, levels, log_append_time_ms, body, .. } = self;
         if let Some(now_ms) = log_append_time_ms {
             header.set_timestamp_type(TimestampType::LogAppendTime);
             header.max_timestamp = now_ms;

@@ -15,6 +15,7 @@ mod header;
 pub mod legacy;
 pub mod rebuild;
 mod record;
+mod retain;
 mod snappy;
 pub mod validate;
 mod varint;
@@ -30,3 +31,4 @@ pub use header::{
     add_sequence, patch_header, peek_magic,
 };
 pub use record::{Record, RecordHeader, RecordIter};
+pub use retain::{emptied, retain};

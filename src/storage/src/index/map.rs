@@ -86,6 +86,12 @@ impl<const WORDS: usize> EntryFile<WORDS> {
         Ok(self.map.get_or_init(|| map).as_ref())
     }
 
+    /// Maps the file now, so that a later file of the same name is not taken for it.
+    pub(super) fn pin(&self) -> Result<(), StorageError> {
+        // Without entries it is never read.
+        if self.len() == 0 { Ok(()) } else { self.map().map(|_| ()) }
+    }
+
     /// The words of a slot below `capacity`.
     fn slot(&self, index: usize) -> Result<Option<&[AtomicU32; WORDS]>, StorageError> {
         let Some(map) = self.map()? else { return Ok(None) };

@@ -81,6 +81,15 @@ impl TimeIndex {
         self.entries.partition_point(|words| self.entry(words).offset < offset)
     }
 
+    /// Size of its entries in bytes.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.entries.len() as u64 * Self::ENTRY_SIZE
+    }
+
+    pub(crate) fn pin(&self) -> Result<(), StorageError> {
+        self.entries.pin()
+    }
+
     pub(crate) fn trim(&self) -> Result<(), StorageError> {
         self.entries.trim()
     }

@@ -25,7 +25,7 @@ pub struct AbortedTxn {
 const ENTRY_SIZE: usize = 34;
 
 impl AbortedTxn {
-    fn to_bytes(self) -> [u8; ENTRY_SIZE] {
+    pub(crate) fn to_bytes(self) -> [u8; ENTRY_SIZE] {
         let mut bytes = [0; ENTRY_SIZE];
         let fields = [self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset];
         // Two bytes of version 0 come first.
@@ -87,6 +87,11 @@ impl TxnIndex {
             None => State { entries: self.load()?, file: None },
         };
         act(guard.insert(state))
+    }
+
+    /// Reads the file now, so that a later file of the same name is not taken for it.
+    pub(crate) fn pin(&self) -> Result<(), StorageError> {
+        self.with(|_| Ok(()))
     }
 
     /// Reads the file; fails if it is no whole, ordered row of entries.
