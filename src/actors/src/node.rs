@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use callboard_metadata::VersionedRecord;
 use callboard_metadata::bootstrap;
-use callboard_metadata::config::BrokerConfig;
+use callboard_metadata::config::{BrokerConfig, Value};
 use callboard_metadata::controller::ControllerSettings;
 use callboard_protocol::ErrorCode;
 use callboard_protocol::messages::AllocateProducerIdsRequest;
@@ -37,7 +37,7 @@ use crate::control::raft::{Raft, RaftOptions};
 use crate::groups::Groups;
 use crate::net::ListenError;
 use crate::producer_ids::{FetchBlock, ProducerIds};
-use crate::replicas::{Replicas, ReplicasSetup, Upkeep};
+use crate::replicas::{CleanerOptions, Replicas, ReplicasSetup, Upkeep};
 use crate::supervision::{
     ActorRef, Exit, Random, Shards, Spec, Strategy, SupervisorRef, Tree, Watchdog, WatchdogOptions,
 };
@@ -279,9 +279,27 @@ fn start_replicas(
             retention_interval: interval("log.retention.check.interval.ms"),
             producer_expiration_interval: interval("producer.id.expiration.check.interval.ms"),
         },
+        cleaners: cleaner_options(config),
         broker_epoch: Arc::clone(broker_epoch),
     };
     Replicas::start(root, shards, setup)
+}
+
+/// `log.cleaner.*`.
+fn cleaner_options(config: &BrokerConfig) -> CleanerOptions {
+    let number = |name: &str| config.settings.value(name).and_then(|value| value.as_i64()).unwrap_or(0);
+    let decimal = |name: &str, default: f64| match config.settings.value(name) {
+        Some(Value::Double(value)) => value,
+        _ => default,
+    };
+    CleanerOptions {
+        enabled: !matches!(config.settings.value("log.cleaner.enable"), Some(Value::Boolean(false))),
+        threads: usize::try_from(number("log.cleaner.threads")).unwrap_or(0),
+        backoff: Duration::from_millis(u64::try_from(number("log.cleaner.backoff.ms")).unwrap_or(0).max(1)),
+        dedupe_buffer_bytes: u64::try_from(number("log.cleaner.dedupe.buffer.size")).unwrap_or(0),
+        load_factor: decimal("log.cleaner.io.buffer.load.factor", 0.9),
+        max_bytes_per_second: decimal("log.cleaner.io.max.bytes.per.second", f64::MAX),
+    }
 }
 
 fn start_producer_ids(

@@ -20,7 +20,7 @@ use callboard_protocol::Uuid;
 use callboard_storage::{CleanShutdown, DirKind, StorageError, TopicPartition, partition_dir_name};
 
 use super::directories::{self, Checkpoints, Found, Inventory, LogDirectory};
-use super::logs::Upkeep;
+use super::logs::{CleanerOptions, Upkeep};
 use super::messages::{
     ApplyChanges, DeletePartition, DirectoryFailed, GoOffline, PartitionFailed, Reassigned, Wanted,
 };
@@ -50,6 +50,8 @@ pub struct ReplicasSetup {
     pub high_watermark_interval: Duration,
     /// How often the logs are looked after.
     pub upkeep: Upkeep,
+    /// How they are compacted.
+    pub cleaners: CleanerOptions,
     /// The broker's epoch, for the clean-shutdown marker; -1 until it has one.
     pub broker_epoch: Arc<AtomicI64>,
 }

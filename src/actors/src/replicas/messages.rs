@@ -2,12 +2,13 @@
 //!
 //! Reads need no message: see [`View`](super::View) and [`PartitionHandle`](super::PartitionHandle).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use callboard_protocol::ErrorCode;
 use callboard_protocol::records::validate::RefusedRecord;
-use callboard_storage::Origin;
+use callboard_storage::{CleanedSegment, LastOfProducer, Origin};
 
 use super::settings::PartitionSettings;
 use crate::supervision::Message;
@@ -100,6 +101,36 @@ pub struct ExpireProducers;
 impl Message for ExpireProducers {
     type Reply = usize;
     const NAME: &'static str = "ExpireProducers";
+}
+
+/// Asks for the last of each producer, which compaction must not lose. `None` if the log is not open.
+#[derive(Debug, Clone, Copy)]
+pub struct LastOfProducers;
+
+impl Message for LastOfProducers {
+    type Reply = Option<BTreeMap<i64, LastOfProducer>>;
+    const NAME: &'static str = "LastOfProducers";
+}
+
+/// Puts a compacted segment in the place of those it stands for.
+#[derive(Debug)]
+pub struct SwapIn {
+    /// The segment.
+    pub cleaned: CleanedSegment,
+}
+
+/// What became of a compacted segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swapped {
+    /// It is in its place.
+    Done,
+    /// The log has changed meanwhile, or is not open: it was not put in.
+    NotNow,
+}
+
+impl Message for SwapIn {
+    type Reply = Swapped;
+    const NAME: &'static str = "SwapIn";
 }
 
 /// Asks for the producers that the partition knows.

@@ -23,7 +23,7 @@ use crate::supervision::{ActorRef, Shards, Spec, SupervisorRef, SupervisorSpec};
 
 pub use changes::Viewpoint;
 pub use directories::LogDirectory;
-pub use logs::{Logs, Upkeep};
+pub use logs::{Cleaner, CleanerOptions, Keeper, Upkeep};
 pub use manager::{Manager, ReplicasSetup};
 pub use partition::Partition;
 pub use purgatory::{Goal, Isolation, Kind, Purgatories, Purgatory, Wait};
@@ -69,9 +69,7 @@ impl Replicas {
         // all logs are closed.
         let partitions = replicas.supervisor(SupervisorSpec::new("partitions").stop_together());
         let _ = core.partitions.set(partitions);
-        let (for_factory, upkeep) = (Arc::clone(&registry), core.setup.upkeep);
-        let _: ActorRef<Logs> =
-            replicas.spawn(Spec::new("logs", move || Logs::new(Arc::clone(&for_factory), upkeep)));
+        logs::start(&replicas, &core, &manager);
         Self { registry, manager, purgatories, directories }
     }
 }

@@ -50,6 +50,11 @@ impl PartitionSettings {
                 deletes: topic.cleanup_policy.delete,
                 retention_ms: Some(topic.retention_ms).filter(|ms| *ms >= 0),
                 retention_bytes: u64::try_from(topic.retention_bytes).ok(),
+                compacts: topic.cleanup_policy.compact,
+                min_cleanable_dirty_ratio: topic.min_cleanable_dirty_ratio,
+                min_compaction_lag_ms: topic.min_compaction_lag_ms,
+                max_compaction_lag_ms: topic.max_compaction_lag_ms,
+                delete_retention_ms: topic.delete_retention_ms,
                 producer_id_expiration_ms,
             },
             rules: Rules {

@@ -12,7 +12,7 @@ use callboard_actors::control::controller::{
 use callboard_actors::control::lifecycle::{BrokerLifecycle, LifecycleOptions};
 use callboard_actors::control::loader::{Loader, SnapshotPolicy};
 use callboard_actors::control::raft::{Raft, RaftOptions};
-use callboard_actors::replicas::{LogDirectory, Replicas, ReplicasSetup, Status, Upkeep};
+use callboard_actors::replicas::{CleanerOptions, LogDirectory, Replicas, ReplicasSetup, Status, Upkeep};
 use callboard_actors::supervision::{Clock, Exit, Shards, Strategy, Tree, faults};
 use callboard_metadata::config::{MetadataLogConfig, QuorumConfig, Settings};
 use callboard_metadata::controller::ControllerSettings;
@@ -71,6 +71,14 @@ impl Node {
                 initial_delay: Duration::from_secs(30),
                 retention_interval: Duration::from_secs(300),
                 producer_expiration_interval: Duration::from_secs(600),
+            },
+            cleaners: CleanerOptions {
+                enabled: true,
+                threads: 1,
+                backoff: Duration::from_secs(15),
+                dedupe_buffer_bytes: 1 << 20,
+                load_factor: 0.9,
+                max_bytes_per_second: f64::MAX,
             },
             broker_epoch: Arc::clone(&broker_epoch),
         };

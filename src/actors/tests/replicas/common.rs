@@ -11,7 +11,8 @@ use callboard_actors::replicas::messages::{
     Append, AppendRefusal, Appended, ApplyChanges, Assignment, Wanted,
 };
 use callboard_actors::replicas::{
-    LogDirectory, PartitionHandle, PartitionId, PartitionSettings, Replicas, ReplicasSetup, Status, Upkeep,
+    CleanerOptions, LogDirectory, PartitionHandle, PartitionId, PartitionSettings, Replicas, ReplicasSetup,
+    Status, Upkeep,
 };
 use callboard_actors::supervision::{Clock, Exit, Shards, Strategy, Tree};
 use callboard_metadata::config::{Settings, TopicConfig};
@@ -40,6 +41,14 @@ impl Node {
                 initial_delay: Duration::from_secs(30),
                 retention_interval: Duration::from_secs(300),
                 producer_expiration_interval: Duration::from_secs(600),
+            },
+            cleaners: CleanerOptions {
+                enabled: true,
+                threads: 1,
+                backoff: Duration::from_secs(15),
+                dedupe_buffer_bytes: 1 << 20,
+                load_factor: 0.9,
+                max_bytes_per_second: f64::MAX,
             },
             broker_epoch: Arc::new(AtomicI64::new(5)),
         };

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use callboard_actors::replicas::PartitionHandle;
-use callboard_actors::replicas::messages::DescribeProducers;
+use callboard_actors::replicas::messages::{ApplyChanges, DescribeProducers};
+use callboard_actors::replicas::{PartitionHandle, Status};
+use callboard_actors::supervision::Exit;
 use callboard_protocol::ErrorCode;
 use callboard_protocol::records::BatchBuilder;
 
-use super::common::{Node, append, batch, produce, simulate, until, values};
+use super::common::{Node, TOPIC, append, batch, leads, produce, simulate, until, values, wanted};
 
 fn segments(partition: &PartitionHandle) -> Vec<i64> {
     let reader = partition.view().reader().unwrap();
@@ -85,5 +86,68 @@ fn silent_producers_are_forgotten() {
         assert_eq!(partition.actor().ask(DescribeProducers).await.unwrap().unwrap(), []);
         assert_eq!(send(5).await.unwrap().unwrap().base_offset, 1);
         assert_eq!(send(7).await.unwrap().unwrap_err().error, ErrorCode::OutOfOrderSequenceNumber);
+    });
+}
+
+#[test]
+fn a_compacted_topic_is_compacted_and_its_checkpoint_written() {
+    simulate(|dir| async move {
+        let settings =
+            [("cleanup.policy", "compact"), ("segment.bytes", "1048576"), ("delete.retention.ms", "0")];
+        let (node, partition) = Node::with_partition(dir.path(), &settings).await;
+        let put = async |key: &str, value: &str| {
+            let mut keyed = BatchBuilder::new(0);
+            keyed.append(1_700_000_000_000, Some(key.as_bytes()), Some(value.as_bytes()), &[]);
+            partition.actor().ask(append(keyed.build().unwrap())).await.unwrap().unwrap();
+        };
+        let large = "x".repeat(600_000);
+        for key in ["a", "b", "a", "b", "c"] {
+            put(key, &large).await;
+        }
+        assert_eq!(segments(&partition), [0, 1, 2, 3, 4]);
+        tokio::time::sleep(Duration::from_secs(16)).await;
+        assert_eq!(values(&partition).len(), 3);
+        assert_eq!(segments(&partition), [0, 1, 2, 3, 4], "as they can't be one");
+        let checkpoint = || std::fs::read_to_string(dir.path().join("cleaner-offset-checkpoint")).unwrap();
+        assert_eq!(checkpoint(), "0\n1\ntopic 0 4\n");
+        put("c", "small").await;
+        put("d", &large).await;
+        tokio::time::sleep(Duration::from_secs(16)).await;
+        assert_eq!(checkpoint(), "0\n1\ntopic 0 4\n", "too little is new");
+        assert_eq!(node.stop().await, Exit::Clean);
+        let (_node, partition) = Node::with_partition(dir.path(), &settings).await;
+        assert_eq!(values(&partition).len(), 5);
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        assert_eq!(files(dir.path(), ".deleted"), 0);
+        assert_eq!(checkpoint(), "0\n1\ntopic 0 4\n");
+    });
+}
+
+#[test]
+fn a_log_that_can_not_be_compacted_stops_no_other() {
+    simulate(|dir| async move {
+        let settings = [("cleanup.policy", "compact"), ("segment.bytes", "1048576")];
+        let (node, hurt) = Node::with_partition(dir.path(), &settings).await;
+        node.apply(ApplyChanges { wanted: vec![wanted(TOPIC, 1, &settings)], ..ApplyChanges::default() })
+            .await;
+        let well = node.replicas.registry.partition(TOPIC, 1).unwrap();
+        leads(&well).await;
+        let large = "x".repeat(600_000);
+        for partition in [&hurt, &well] {
+            for _ in 0..3 {
+                let mut keyed = BatchBuilder::new(0);
+                keyed.append(1_700_000_000_000, Some(b"key"), Some(large.as_bytes()), &[]);
+                partition.actor().ask(append(keyed.build().unwrap())).await.unwrap().unwrap();
+            }
+        }
+        let path = dir.path().join("topic-0/00000000000000000000.log");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[1_000] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        tokio::time::sleep(Duration::from_secs(31)).await;
+        let size = |partition: &PartitionHandle| partition.view().reader().unwrap().size_bytes();
+        assert!(size(&well) < 1_300_000, "one record of two is gone");
+        assert!(size(&hurt) > 1_800_000);
+        assert_eq!(hurt.view().status(), Status::Leader);
     });
 }

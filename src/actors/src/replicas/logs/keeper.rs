@@ -14,9 +14,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::messages::{ExpireProducers, RemoveDueSegments};
-use super::registry::Registry;
-use super::view::{PartitionHandle, Status};
+use crate::replicas::messages::{ExpireProducers, RemoveDueSegments};
+use crate::replicas::registry::Registry;
+use crate::replicas::view::{PartitionHandle, Status};
 use crate::supervision::{Actor, Context, Failure};
 
 /// How often the logs are looked after.
@@ -31,7 +31,7 @@ pub struct Upkeep {
 }
 
 /// The actor. See the [module](self).
-pub struct Logs {
+pub struct Keeper {
     registry: Arc<Registry>,
     upkeep: Upkeep,
     retaining: bool,
@@ -40,13 +40,13 @@ pub struct Logs {
     future_segments: HashMap<u64, i64>,
 }
 
-impl std::fmt::Debug for Logs {
+impl std::fmt::Debug for Keeper {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Logs")
+        f.write_str("Keeper")
     }
 }
 
-impl Logs {
+impl Keeper {
     pub(super) fn new(registry: Arc<Registry>, upkeep: Upkeep) -> Self {
         Self { registry, upkeep, retaining: false, expiring: false, future_segments: HashMap::new() }
     }
@@ -86,7 +86,7 @@ impl Logs {
                 let _ = handle.actor().ask(RemoveDueSegments).await;
             }
         };
-        ctx.effect("retention", removing, |logs: &mut Self, (), _| logs.retaining = false);
+        ctx.effect("retention", removing, |keeper: &mut Self, (), _| keeper.retaining = false);
     }
 
     fn expire_producers(&mut self, ctx: &mut Context<Self>) {
@@ -100,7 +100,7 @@ impl Logs {
                 let _ = handle.actor().ask(ExpireProducers).await;
             }
         };
-        ctx.effect("expire producers", expiring, |logs: &mut Self, (), _| logs.expiring = false);
+        ctx.effect("expire producers", expiring, |keeper: &mut Self, (), _| keeper.expiring = false);
     }
 }
 
@@ -120,15 +120,15 @@ fn look_at(handle: &PartitionHandle, now_ms: i64) -> (bool, Option<i64>) {
     }
 }
 
-impl Actor for Logs {
+impl Actor for Keeper {
     fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), Failure> {
         let Upkeep { initial_delay, retention_interval, producer_expiration_interval } = self.upkeep;
-        ctx.after("first retention", initial_delay, move |logs: &mut Self, ctx| {
-            logs.retain(ctx);
-            ctx.every("retention", retention_interval, |logs: &mut Self, ctx| logs.retain(ctx));
+        ctx.after("first retention", initial_delay, move |keeper: &mut Self, ctx| {
+            keeper.retain(ctx);
+            ctx.every("retention", retention_interval, |keeper: &mut Self, ctx| keeper.retain(ctx));
         });
-        ctx.every("expire producers", producer_expiration_interval, |logs: &mut Self, ctx| {
-            logs.expire_producers(ctx);
+        ctx.every("expire producers", producer_expiration_interval, |keeper: &mut Self, ctx| {
+            keeper.expire_producers(ctx);
         });
         Ok(())
     }

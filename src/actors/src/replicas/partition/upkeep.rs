@@ -1,14 +1,16 @@
 //! What takes records and producers out of a log: DeleteRecords, retention, expiry; and what it knows of producers.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use callboard_protocol::ErrorCode;
-use callboard_storage::Removed;
+use callboard_storage::{LastOfProducer, Removed};
 
 use super::{Holding, Partition};
 use crate::replicas::messages::{
-    DeleteRecords, DescribeProducers, ExpireProducers, ProducerInfo, RemoveDueSegments,
+    DeleteRecords, DescribeProducers, ExpireProducers, LastOfProducers, ProducerInfo, RemoveDueSegments,
+    SwapIn, Swapped,
 };
 use crate::replicas::purgatory::Kind;
 use crate::supervision::{Context, Handler, ReplyTo};
@@ -95,6 +97,35 @@ impl Handler<RemoveDueSegments> for Partition {
                 if error.is_full() && !log.is_failed() {
                     return tracing::warn!(partition = self.shared.id.to_string(), "retention: {error}");
                 }
+                self.go_offline(&error, ctx);
+            }
+        }
+    }
+}
+
+impl Handler<LastOfProducers> for Partition {
+    fn handle(
+        &mut self,
+        _: LastOfProducers,
+        reply: ReplyTo<Option<BTreeMap<i64, LastOfProducer>>>,
+        _: &mut Context<Self>,
+    ) {
+        let Holding::Open(log) = &self.holding else { return reply.send(None) };
+        reply.send(Some(log.last_of_producers()));
+    }
+}
+
+impl Handler<SwapIn> for Partition {
+    fn handle(&mut self, SwapIn { cleaned }: SwapIn, reply: ReplyTo<Swapped>, ctx: &mut Context<Self>) {
+        let Holding::Open(log) = &mut self.holding else { return reply.send(Swapped::NotNow) };
+        match log.swap_in(cleaned) {
+            Ok(Some(files)) => {
+                self.delete_later(files, ctx);
+                reply.send(Swapped::Done);
+            }
+            Ok(None) => reply.send(Swapped::NotNow),
+            Err(error) => {
+                reply.send(Swapped::NotNow);
                 self.go_offline(&error, ctx);
             }
         }
