@@ -81,10 +81,10 @@ impl Log {
         let rolled = self.roll_if_needed(size_bytes, max_timestamp, next - 1, now_ms)?;
         let segment = self.active()?;
         let position = segment.size_bytes();
+        self.note_epoch(leader_epoch, first_offset)?;
         if let Err(error) = write_batches(&segment, position, batches, first_offset, leader_epoch) {
             return Err(self.undo_write(&segment, position, error).into());
         }
-        self.note_epoch(leader_epoch, first_offset)?;
         let (mut offset, mut at) = (first_offset, position);
         for Ready { header, .. } in batches {
             let header = BatchHeader { base_offset: offset, ..*header };
@@ -145,11 +145,11 @@ impl Log {
         let rolled = self.roll_if_needed(size_bytes, header.max_timestamp, header.last_offset(), now_ms)?;
         let segment = self.active()?;
         let position = segment.size_bytes();
+        self.note_epoch(header.partition_leader_epoch, header.base_offset)?;
         if let Err(error) = fs::write_all_vectored(&segment.file, &mut [IoSlice::new(&batch.bytes)], position)
         {
             return Err(self.undo_write(&segment, position, error).into());
         }
-        self.note_epoch(header.partition_leader_epoch, header.base_offset)?;
         self.note_batch(&segment, &BatchInfo::of(header, position))?;
         self.publish(&segment, position + size_bytes, header.next_offset())?;
         Ok(rolled)
@@ -172,7 +172,7 @@ impl Log {
         log_end_offset: i64,
     ) -> Result<(), StorageError> {
         if !self.staged.is_empty() {
-            self.producers.commit(&mut self.staged, |txn, last_stable_offset| {
+            let committed = self.producers.commit(&mut self.staged, |txn, last_stable_offset| {
                 if !txn.aborted {
                     return Ok(());
                 }
@@ -182,7 +182,10 @@ impl Log {
                     last_offset: txn.last_offset,
                     last_stable_offset,
                 })
-            })?;
+            });
+            // Half of it is taken over by then: only opening the log again sets that right.
+            self.failed |= committed.is_err();
+            committed?;
             self.publish_first_unstable();
         }
         segment.publish_size(size_bytes);
@@ -233,9 +236,11 @@ impl Log {
         if active.base_offset == base_offset {
             return Ok(());
         }
+        // What a full disk refuses comes first: the segment before can still be written to then.
+        active.index_newest()?;
         producer::write_snapshot(&self.dir(), base_offset, &self.producers)?;
         let segment = Arc::new(Segment::create(&self.shared.dir, base_offset, &self.config)?);
-        if let Err(error) = active.seal() {
+        if let Err(error) = active.trim() {
             // Its indexes may be cut already: nothing must be added to them.
             self.failed = true;
             return Err(error);

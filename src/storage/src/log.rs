@@ -102,9 +102,13 @@ impl Log {
         change: impl FnOnce(&mut EpochCache) -> bool,
     ) -> Result<(), StorageError> {
         let mut epochs = self.shared.epochs.write().unwrap_or_else(PoisonError::into_inner);
+        let before = epochs.clone();
         if change(&mut epochs) {
+            if let Err(error) = epochs.write(&self.shared.dir.path(), Durability::Cached) {
+                *epochs = before;
+                return Err(error);
+            }
             self.latest_epoch = epochs.latest_epoch().unwrap_or(-1);
-            epochs.write(&self.shared.dir.path(), Durability::Cached)?;
         }
         Ok(())
     }

@@ -47,6 +47,7 @@ impl Log {
                 &mut recovery.report,
             )?));
         }
+        recovery.mend_transaction_indexes(&segments)?;
         let scanned = bases.get(first_scanned..).unwrap_or_default();
         if let Some(first) = scanned.first() {
             recovery.load_producers(&segments, *first)?;
@@ -82,6 +83,7 @@ fn finish(
 ) -> Result<(Log, RecoveryReport), StorageError> {
     let first_base = segments.first().map_or(0, |segment| segment.base_offset);
     let log_start_offset = first_base.max(options.log_start_offset);
+    recovery::remove_stray_snapshots(&dir.path(), &segments)?;
     let epochs = settle_epochs(&dir, &segments, &mut recovery, log_start_offset, log_end_offset)?;
     let mut cursor = Cursor::new(options.now_ms);
     if let Some(active) = segments.last() {
@@ -197,10 +199,6 @@ fn open_trusted(
     } else {
         Segment::read_only(dir, base_offset, file, size, ends.index_bytes, ends.time_index_bytes)
     };
-    if segment.txns.load().is_err() {
-        // Only a walk with the producers' state can mend it.
-        return Err(StorageError::corrupt(&segment.txns.path(), "no row of aborted transactions"));
-    }
     if let Some(last) = ends.last_time {
         segment.raise_max_timestamp(last);
     }

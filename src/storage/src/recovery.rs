@@ -60,6 +60,7 @@ impl Recovery {
         segments: &[Arc<Segment>],
         offset: i64,
     ) -> Result<(), StorageError> {
+        self.producers = ProducerState::default();
         let snapshots = producer::list_snapshots(&self.dir.path())?;
         let mut from = None;
         for (at, path) in snapshots.iter().rev().filter(|(at, _)| *at <= offset) {
@@ -78,6 +79,27 @@ impl Recovery {
             self.replay(segments, from.unwrap_or(0), offset)?;
         }
         self.producers.expire(self.now_ms, self.config.producer_id_expiration_ms);
+        Ok(())
+    }
+
+    /// Builds damaged transaction indexes again, from the state of the producers before each segment and its batches.
+    pub(crate) fn mend_transaction_indexes(&mut self, segments: &[Arc<Segment>]) -> Result<(), StorageError> {
+        for (index, segment) in segments.iter().enumerate() {
+            match segment.txns.load() {
+                Ok(_) => continue,
+                Err(StorageError::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+            self.load_producers(segments.get(..index).unwrap_or_default(), segment.base_offset)?;
+            segment.txns.reset()?;
+            let path = segment.path();
+            let mut scanner = Scanner::new(&segment.file, 0, segment.size_bytes(), FULL_CHUNK);
+            while let Some(batch) = scanner.next().map_err(|error| scan_failure(&path, error))? {
+                self.take(&batch, &mut scanner, segment).map_err(|error| scan_failure(&path, error))?;
+            }
+            self.report.rebuilt_indexes += 1;
+        }
+        self.epochs.clear();
         Ok(())
     }
 
@@ -296,4 +318,12 @@ pub(crate) fn remove_snapshots_above(path: &Path, log_end_offset: i64) -> Result
         }
     }
     Ok(())
+}
+
+/// Removes producers' snapshots that no segment begins at, but for the newest: a log closed in order has one at its end.
+pub(crate) fn remove_stray_snapshots(path: &Path, segments: &[Arc<Segment>]) -> Result<(), StorageError> {
+    let mut strays = producer::list_snapshots(path)?;
+    strays.retain(|(offset, _)| !segments.iter().any(|segment| segment.base_offset == *offset));
+    strays.pop();
+    strays.iter().try_for_each(|(_, path)| fs::remove_if_exists(path))
 }

@@ -214,9 +214,10 @@ impl Segment {
     ) -> Result<(), StorageError> {
         if cursor.bytes_since_index > interval_bytes {
             let position = u32::try_from(batch.position).unwrap_or(u32::MAX);
-            self.offsets.push(batch.last_offset, position)?;
+            // Without room on the disk the index gets no entry: it is there for speed only.
+            unless_full(self.offsets.push(batch.last_offset, position).map(drop))?;
             if !self.times.is_full() {
-                self.times.push(max)?;
+                unless_full(self.times.push(max))?;
             }
             cursor.bytes_since_index = 0;
         }
@@ -226,7 +227,17 @@ impl Segment {
 
     /// Writes the last time entry and cuts the indexes to what they hold. No appends after this.
     pub(crate) fn seal(&self) -> Result<(), StorageError> {
-        self.times.push(self.max_timestamp())?;
+        self.index_newest()?;
+        self.trim()
+    }
+
+    /// Writes the last time entry.
+    pub(crate) fn index_newest(&self) -> Result<(), StorageError> {
+        self.times.push(self.max_timestamp())
+    }
+
+    /// Cuts the indexes to what they hold. No appends after this.
+    pub(crate) fn trim(&self) -> Result<(), StorageError> {
         self.offsets.trim()?;
         self.times.trim()
     }
@@ -333,6 +344,10 @@ impl Segment {
         self.removed.store(true, Ordering::Release);
         crate::files::remove_segment(&self.dir, self.base_offset)
     }
+}
+
+fn unless_full(outcome: Result<(), StorageError>) -> Result<(), StorageError> {
+    outcome.or_else(|error| if error.is_full() { Ok(()) } else { Err(error) })
 }
 
 /// A batch that can not be read where one must be.

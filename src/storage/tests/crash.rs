@@ -219,3 +219,37 @@ fn leftovers_are_removed() {
     assert!(leftovers.iter().all(|name| !dir.join(name).exists()));
     assert!(!dir.join("00000000000000099999.snapshot").exists() && dir.join("notes.txt").exists());
 }
+
+#[test]
+fn a_damaged_transaction_index_is_built_again() {
+    let temp = tempfile::tempdir().unwrap();
+    let base = temp.path().join("base-0");
+    let mut log = open(&base);
+    let send = |log: &mut callboard_storage::Log, batch, origin| {
+        log.append_as_leader(&[batch], 0, origin, NOW).unwrap();
+    };
+    for sequence in 0..3 {
+        send(&mut log, transactional(1, 0, sequence), callboard_storage::Origin::Client);
+        log.roll(NOW).unwrap();
+    }
+    send(&mut log, marker(1, 0, false, 0), callboard_storage::Origin::Coordinator);
+    send(&mut log, transactional(1, 0, 3), callboard_storage::Origin::Client);
+    log.roll(NOW).unwrap();
+    let aborted = log.reader().aborted_transactions(0, 5).unwrap();
+    assert_eq!(aborted.len(), 1);
+    log.close().unwrap();
+    let name = "00000000000000000003.txnindex";
+    let good = std::fs::read(base.join(name)).unwrap();
+    for damage in [&b"nonsense"[..], &good[..20], &[0xff; 34]] {
+        for clean in [true, false] {
+            let dir = temp.path().join("t-0");
+            copy_dir(&base, &dir);
+            std::fs::write(dir.join(name), damage).unwrap();
+            let (log, report) = open_with(&dir, small(), 5, clean);
+            assert_eq!(log.reader().aborted_transactions(0, 5).unwrap(), aborted);
+            assert_eq!((report.rebuilt_indexes, std::fs::read(dir.join(name)).unwrap()), (1, good.clone()));
+            assert_eq!(log.producer(1).unwrap().txn_first_offset, Some(4));
+            std::fs::remove_dir_all(&dir).unwrap();
+        }
+    }
+}

@@ -42,15 +42,15 @@ async fn only_the_first_is_offline(node: &Node) {
 
 #[test]
 fn a_damaged_file_takes_its_partition_offline_and_no_other() {
-    for file in ["partition.metadata", "00000000000000000000.txnindex"] {
-        simulate(|dir| async move {
-            let damage = |partition: &Path| std::fs::write(partition.join(file), "what is this").unwrap();
-            let node = damaged(dir.path(), damage).await;
-            only_the_first_is_offline(&node).await;
-            assert_eq!(node.stop().await, Exit::Clean);
-            assert!(!dir.path().join(".kafka_cleanshutdown").exists(), "one log was not closed");
-        });
-    }
+    simulate(|dir| async move {
+        let damage = |partition: &Path| {
+            std::fs::write(partition.join("partition.metadata"), "what is this").unwrap();
+        };
+        let node = damaged(dir.path(), damage).await;
+        only_the_first_is_offline(&node).await;
+        assert_eq!(node.stop().await, Exit::Clean);
+        assert!(!dir.path().join(".kafka_cleanshutdown").exists(), "one log was not closed");
+    });
 }
 
 #[test]

@@ -261,7 +261,10 @@ impl Cleaning {
     fn begin_writing(&mut self) -> Result<Step, StorageError> {
         self.end_offset = (self.map.latest_offset() + 1).max(self.options.cleanable.first_dirty_offset);
         self.transactions = Transactions::default();
-        self.groups = self.grouped();
+        // Without anything new there is nothing to rewrite; the first dirty offset may even be in the segment written to.
+        if self.map.latest_offset() >= self.options.cleanable.first_dirty_offset {
+            self.groups = self.grouped();
+        }
         self.report.segments_before = self.groups.iter().map(Vec::len).sum();
         self.phase = Phase::Writing(None);
         Ok(Step::More { bytes: 0 })

@@ -27,6 +27,9 @@ pub(super) struct EntryFile<const WORDS: usize> {
     map: OnceLock<Option<MmapRaw>>,
 }
 
+/// The smallest piece that a file system gives room to.
+const PAGE_BYTES: usize = 4096;
+
 impl<const WORDS: usize> EntryFile<WORDS> {
     const ENTRY_SIZE: usize = WORDS * 4;
 
@@ -86,6 +89,22 @@ impl<const WORDS: usize> EntryFile<WORDS> {
         Ok(self.map.get_or_init(|| map).as_ref())
     }
 
+    /// Has the file system give room to the page that the slot's end is the first to need: on a full disk a store through
+    /// the mapping would end the process, while this write is refused.
+    fn reserve(&self, index: usize) -> Result<(), StorageError> {
+        let start = index * Self::ENTRY_SIZE;
+        let page = (start + Self::ENTRY_SIZE - 1) / PAGE_BYTES;
+        if index >= self.capacity || start.checked_sub(1).is_some_and(|last| last / PAGE_BYTES == page) {
+            return Ok(());
+        }
+        let from = page * PAGE_BYTES;
+        let size = PAGE_BYTES.min(self.capacity * Self::ENTRY_SIZE - from);
+        let path = self.path();
+        let zeros = [0; PAGE_BYTES];
+        let zeros = zeros.get(..size).unwrap_or_default();
+        std::os::unix::fs::FileExt::write_all_at(&fs::open(&path)?, zeros, from as u64).at("write", &path)
+    }
+
     /// Maps the file now, so that a later file of the same name is not taken for it.
     pub(super) fn pin(&self) -> Result<(), StorageError> {
         // Without entries it is never read.
@@ -121,6 +140,7 @@ impl<const WORDS: usize> EntryFile<WORDS> {
     /// Appends an entry and publishes it. Only the segment's one writer calls this. False if there is no room.
     pub(super) fn push(&self, entry: [u32; WORDS]) -> Result<bool, StorageError> {
         let index = self.count.load(Ordering::Relaxed);
+        self.reserve(index)?;
         let Some(slot) = self.slot(index)? else { return Ok(false) };
         for (word, value) in slot.iter().zip(entry) {
             word.store(value.to_be(), Ordering::Relaxed);
