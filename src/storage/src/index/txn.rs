@@ -35,7 +35,10 @@ impl AbortedTxn {
         bytes
     }
 
-    fn parse(bytes: &[u8]) -> Option<AbortedTxn> {
+    /// Size of an entry in the file.
+    pub(crate) const SIZE_BYTES: usize = ENTRY_SIZE;
+
+    pub(crate) fn parse(bytes: &[u8]) -> Option<AbortedTxn> {
         let (version, rest) = bytes.split_first_chunk::<2>()?;
         let mut fields = rest.chunks_exact(8).map(|field| field.try_into().map_or(0, i64::from_be_bytes));
         let txn = AbortedTxn {
