@@ -50,10 +50,17 @@ pub(super) fn join(
         return refuse(ErrorCode::InconsistentGroupProtocol);
     }
     let first = request.protocols.first();
+    // The handshake comes first: a member that has no id yet is given one, whatever it says.
+    let former = find_or_join(draft, request, caller, cx)?;
     let Some(subscription) = first.and_then(|first| embedded::subscription(&first.metadata)) else {
         return refuse(ErrorCode::InconsistentGroupProtocol);
     };
-    let former = find_or_join(draft, request, caller, cx)?;
+    // It was put out and does not know: it must let go of what it has, which may be another's by now. Kafka takes it in.
+    if draft.group.member(&former.id).is_none()
+        && subscription.owned.iter().any(|(_, owned)| !owned.is_empty())
+    {
+        return refuse(ErrorCode::UnknownMemberId);
+    }
     let member = updated(&former, request, &subscription, caller);
 
     let topics_changed = draft.describe_member(&former, &member);

@@ -43,7 +43,7 @@ fn assignment(topic: &str, partitions: &[i32]) -> Bytes {
     in_version(3, |w| message.encode(w, 3).unwrap())
 }
 
-fn partitions_in(bytes: &Bytes) -> Vec<i32> {
+pub(super) fn partitions_in(bytes: &Bytes) -> Vec<i32> {
     let mut r = Reader::new(bytes);
     assert_eq!(r.i16().unwrap(), 3, "the version of the subscription");
     let read = ConsumerProtocolAssignment::decode(&mut r, 3).unwrap();
@@ -51,7 +51,12 @@ fn partitions_in(bytes: &Bytes) -> Vec<i32> {
 }
 
 impl Stage {
-    fn join(&mut self, member: &ByteString, instance: Option<&str>, owned: &[i32]) -> JoinGroupResponse {
+    pub(super) fn join(
+        &mut self,
+        member: &ByteString,
+        instance: Option<&str>,
+        owned: &[i32],
+    ) -> JoinGroupResponse {
         let protocol = JoinGroupRequestProtocol {
             name: "range".into(),
             metadata: subscription(&["t"], owned),
@@ -70,7 +75,7 @@ impl Stage {
         self.ask(9, request)
     }
 
-    fn sync(&mut self, member: &ByteString, generation: i32, gives: &[i32]) -> SyncGroupResponse {
+    pub(super) fn sync(&mut self, member: &ByteString, generation: i32, gives: &[i32]) -> SyncGroupResponse {
         let assignments = match gives {
             [] => vec![],
             gives => vec![SyncGroupRequestAssignment {
@@ -91,7 +96,7 @@ impl Stage {
         self.ask(5, request)
     }
 
-    fn classic_beat(&mut self, member: &ByteString, generation: i32) -> ErrorCode {
+    pub(super) fn classic_beat(&mut self, member: &ByteString, generation: i32) -> ErrorCode {
         let request = HeartbeatRequest {
             group_id: "g".into(),
             member_id: member.clone(),
@@ -101,7 +106,7 @@ impl Stage {
         ErrorCode::from(self.ask(4, request).error_code)
     }
 
-    fn leave(&mut self, member: &ByteString) -> i16 {
+    pub(super) fn leave(&mut self, member: &ByteString) -> i16 {
         let identity = MemberIdentity { member_id: member.clone(), ..Default::default() };
         let request =
             LeaveGroupRequest { group_id: "g".into(), members: vec![identity], ..Default::default() };
@@ -278,4 +283,39 @@ fn a_static_member_changes_protocol_by_its_instance_id() {
     assert_eq!(error(stage.sync(&joined.member_id, epoch, &[]).error_code), ErrorCode::UnknownMemberId);
     let again = stage.join(&ByteString::new(), Some("i"), &[]);
     assert_eq!(error(again.error_code), ErrorCode::None, "and the other way round");
+}
+
+#[test]
+fn a_classic_member_gets_its_id_before_it_is_asked_what_it_wants() {
+    let mut stage = Stage::new();
+    stage.cluster.add("t", 4);
+    let _ = stage.beat("a", 0, joins(&["t"]));
+    let mut request = JoinGroupRequest {
+        group_id: "g".into(),
+        session_timeout_ms: 10_000,
+        rebalance_timeout_ms: 30_000,
+        protocol_type: "consumer".into(),
+        protocols: vec![JoinGroupRequestProtocol {
+            name: "range".into(),
+            metadata: Bytes::from_static(b"no subscription"),
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let given = stage.ask(9, request.clone());
+    assert_eq!(error(given.error_code), ErrorCode::MemberIdRequired);
+    request.member_id = given.member_id;
+    assert_eq!(error(stage.ask(9, request).error_code), ErrorCode::InconsistentGroupProtocol);
+    assert_eq!(stage.group("g").len(), 1);
+}
+
+#[test]
+fn a_classic_member_that_was_put_out_lets_go_of_what_it_has_before_it_joins() {
+    let mut stage = Stage::new();
+    let classic = stage.classic_group();
+    let _ = stage.beat("new", 0, joins(&["t"]));
+    assert_eq!(stage.leave(&classic), 0);
+    let refused = stage.join(&classic, None, &[0, 1, 2, 3]);
+    assert_eq!(error(refused.error_code), ErrorCode::UnknownMemberId);
+    assert_eq!(error(stage.join(&classic, None, &[]).error_code), ErrorCode::None);
 }
