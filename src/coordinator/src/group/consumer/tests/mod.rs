@@ -2,6 +2,7 @@
 
 mod conversations;
 mod migration;
+mod mixed;
 mod patterns;
 mod simulation;
 mod stage;
