@@ -2,7 +2,7 @@
 
 use callboard_coordinator::group::{Caller, GroupRequest};
 use callboard_metadata::image::Image;
-use callboard_protocol::{ByteString, ErrorCode, Uuid};
+use callboard_protocol::{ApiKey, ByteString, ErrorCode, Uuid};
 
 use super::RequestContext;
 
@@ -25,7 +25,14 @@ pub(super) async fn ask<Q: GroupRequest>(
     request: Q,
 ) -> Result<Q::Response, ErrorCode> {
     cx.leave_queue();
-    cx.services.groups.ask(group_id, caller(cx), request).await
+    cx.services.groups.ask(group_id, caller(cx), request).await.map_err(|error| match error {
+        // Only a commit has a code for what is too large to be written.
+        ErrorCode::RecordListTooLarge if cx.api_key == ApiKey::OffsetCommit => {
+            ErrorCode::InvalidCommitOffsetSize
+        }
+        ErrorCode::RecordListTooLarge => ErrorCode::UnknownServerError,
+        other => other,
+    })
 }
 
 /// The name of a topic that a request names by id, or by name where the version has no ids.

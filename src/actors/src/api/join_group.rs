@@ -1,5 +1,6 @@
 //! JoinGroup. Answered when all members have joined.
 
+use callboard_coordinator::group::classic::join_refusal;
 use callboard_protocol::ByteString;
 use callboard_protocol::messages::{JoinGroupRequest, JoinGroupResponse};
 
@@ -14,12 +15,8 @@ pub async fn handle(cx: &RequestContext, mut request: JoinGroupRequest, version:
         request.rebalance_timeout_ms = request.session_timeout_ms;
     }
     let (group_id, member_id) = (request.group_id.clone(), request.member_id.clone());
-    let mut response = match grouped::ask(cx, &group_id, request).await {
-        Ok(response) => response,
-        Err(error) => {
-            JoinGroupResponse { error_code: error as i16, generation_id: -1, member_id, ..Default::default() }
-        }
-    };
+    let answer = grouped::ask(cx, &group_id, request).await;
+    let mut response = answer.unwrap_or_else(|error| join_refusal(error, member_id));
     if version < FIRST_WITH_NULL_PROTOCOL {
         response.protocol_name.get_or_insert_with(ByteString::new);
     }

@@ -13,6 +13,10 @@ use super::{RequestContext, grouped};
 
 /// Has the group's coordinator delete what it may.
 pub async fn handle(cx: &RequestContext, mut request: OffsetDeleteRequest, _: i16) -> OffsetDeleteResponse {
+    if request.group_id.is_empty() {
+        let error_code = ErrorCode::InvalidGroupId as i16;
+        return OffsetDeleteResponse { error_code, ..Default::default() };
+    }
     let asked = std::mem::take(&mut request.topics);
     {
         let metadata = cx.services.metadata();

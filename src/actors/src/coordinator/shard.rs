@@ -463,7 +463,7 @@ fn told(error: ErrorCode) -> ErrorCode {
         | ErrorCode::RequestTimedOut => ErrorCode::CoordinatorNotAvailable,
         ErrorCode::NotLeaderOrFollower | ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
         ErrorCode::MessageTooLarge | ErrorCode::RecordListTooLarge | ErrorCode::InvalidFetchSize => {
-            ErrorCode::InvalidCommitOffsetSize
+            ErrorCode::RecordListTooLarge
         }
         other => other,
     }

@@ -50,9 +50,6 @@ fn check(
     cx: &Circumstances<'_>,
 ) -> Result<(), ErrorCode> {
     let (member_id, epoch) = (&request.member_id, request.generation_id_or_member_epoch);
-    if request.group_id.is_empty() && epoch >= 0 {
-        return Err(ErrorCode::InvalidGroupId);
-    }
     match shard.groups.get(&request.group_id) {
         Some(Group::Classic(group)) => {
             group.check_commit(member_id, request.group_instance_id.as_ref(), epoch)

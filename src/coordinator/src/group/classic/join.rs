@@ -70,8 +70,15 @@ fn refused(ticket: Ticket, error: ErrorCode, member_id: ByteString) -> GroupOutc
 }
 
 /// What a member is told that may not join.
-pub(super) fn refusal(error: ErrorCode, member_id: ByteString) -> JoinGroupResponse {
-    JoinGroupResponse { error_code: error as i16, generation_id: -1, member_id, ..Default::default() }
+pub fn refusal(error: ErrorCode, member_id: ByteString) -> JoinGroupResponse {
+    JoinGroupResponse {
+        error_code: error as i16,
+        generation_id: -1,
+        protocol_type: None,
+        protocol_name: None,
+        member_id,
+        ..Default::default()
+    }
 }
 
 impl Scene<'_, '_> {

@@ -16,12 +16,12 @@ mod stored;
 mod subscription;
 mod sync;
 
-pub use join::join;
+pub use join::{join, refusal as join_refusal};
 pub use leave::{heartbeat, leave};
 pub use member::Member;
 pub(super) use migrate::{dissolve, take_over};
 pub use state::{ClassicGroup, State};
-pub use sync::sync;
+pub use sync::{refused as sync_refusal, sync};
 
 use std::sync::Arc;
 

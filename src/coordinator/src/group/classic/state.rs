@@ -217,9 +217,8 @@ impl ClassicGroup {
     }
 
     fn count(&mut self, protocols: &Protocols, more: bool) {
-        // A name given twice counts once.
-        let names: std::collections::BTreeSet<&ByteString> = protocols.iter().map(|(name, _)| name).collect();
-        for name in names {
+        // A name given twice counts twice, as in Kafka: it is nothing that all members agree on.
+        for (name, _) in protocols.iter() {
             let members = self.offered.get(name).copied().unwrap_or(0);
             match if more { members + 1 } else { members.saturating_sub(1) } {
                 0 => self.offered.remove(name),

@@ -33,8 +33,17 @@ pub fn sync(
 }
 
 /// What a member is told that gets no assignment.
+pub fn refused(error: ErrorCode) -> SyncGroupResponse {
+    SyncGroupResponse {
+        error_code: error as i16,
+        protocol_type: None,
+        protocol_name: None,
+        ..Default::default()
+    }
+}
+
 pub(super) fn refusal(error: ErrorCode) -> Reply {
-    Reply::SyncGroup(SyncGroupResponse { error_code: error as i16, ..Default::default() })
+    Reply::SyncGroup(refused(error))
 }
 
 impl ClassicGroup {
