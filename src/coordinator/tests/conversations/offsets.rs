@@ -152,11 +152,11 @@ fn offsets_go_with_their_topic() {
 fn pending(talk: &mut Talk, producer: Producer, offset: i64) {
     let key = OffsetCommitKey { group: GROUP.into(), topic: "t".into(), partition: 0 };
     let value = OffsetCommitValue { offset, ..Default::default() };
-    talk.shard.replay(&Entry::Record(GroupRecord::new(key, value, 4), Some(producer))).unwrap();
+    talk.shard.replay(&Entry::Record(GroupRecord::new(key, value, 4), Some(producer))).expect("a commit");
 }
 
 fn end(talk: &mut Talk, producer: Producer, committed: bool) {
-    talk.shard.replay(&Entry::Marker { producer, committed }).unwrap();
+    talk.shard.replay(&Entry::Marker { producer, committed }).expect("a marker");
 }
 
 #[test]

@@ -129,7 +129,7 @@ impl Talk {
     pub fn fail_over(&mut self) {
         let mut shard = GroupShard::default();
         for record in &self.log {
-            shard.replay(&Entry::Record(record.clone(), None)).unwrap();
+            shard.replay(&Entry::Record(record.clone(), None)).expect("own record");
         }
         self.shard = shard;
         self.run(|shard, cx| shard.loaded(cx));

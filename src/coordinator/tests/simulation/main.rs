@@ -19,8 +19,16 @@ const SEEDS: u64 = 40;
 
 /// One run: trouble, then quiet. Gives what happened, to compare runs.
 fn run(seed: u64) -> Vec<String> {
+    run_with(seed, STEPS, None)
+}
+
+/// A run of so many steps, in which the coordinator crashes before one of them.
+fn run_with(seed: u64, steps: usize, crash_at: Option<usize>) -> Vec<String> {
     let mut world = World::new(seed);
-    for step in 0..STEPS {
+    for step in 0..steps {
+        if crash_at == Some(step) {
+            world.fail_over();
+        }
         world.trouble();
         world.check(&format!("seed {seed}, step {step}"));
     }
@@ -34,6 +42,13 @@ fn members_come_to_rest_and_no_commit_is_lost() {
     match std::env::var("CALLBOARD_SEED").ok().and_then(|seed| seed.parse().ok()) {
         Some(seed) => drop(run(seed)),
         None => (0..SEEDS).for_each(|seed| drop(run(seed))),
+    }
+}
+
+#[test]
+fn a_crash_at_any_step_of_a_run_is_survived() {
+    for step in 0..80 {
+        run_with(2000, 80, Some(step));
     }
 }
 

@@ -203,7 +203,7 @@ impl World {
     }
 
     /// Another coordinator takes over, from what is in the log; a batch on its way may have arrived there.
-    fn fail_over(&mut self) {
+    pub fn fail_over(&mut self) {
         if let Some(batch) = self.in_flight.take()
             && self.random.one_in(2)
         {
