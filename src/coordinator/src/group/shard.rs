@@ -111,10 +111,32 @@ impl GroupShard {
             (GroupRecordKey::OffsetCommitKey(_) | GroupRecordKey::GroupMetadataKey(_), Some(_)) => {
                 return Err(record.mismatch());
             }
+            // Of groups of kinds that are not built yet: they stay in the log for whoever knows them.
+            (key, _) if is_of_other_kind(key) => {}
             _ => consumer::replay(self, record)?,
         }
         Ok(())
     }
+}
+
+/// Whether a record belongs to a share group or a streams group.
+const fn is_of_other_kind(key: &GroupRecordKey) -> bool {
+    use GroupRecordKey as Key;
+    matches!(
+        key,
+        Key::ShareGroupMemberMetadataKey(_)
+            | Key::ShareGroupMetadataKey(_)
+            | Key::ShareGroupTargetAssignmentMetadataKey(_)
+            | Key::ShareGroupTargetAssignmentMemberKey(_)
+            | Key::ShareGroupCurrentMemberAssignmentKey(_)
+            | Key::ShareGroupStatePartitionMetadataKey(_)
+            | Key::StreamsGroupMetadataKey(_)
+            | Key::StreamsGroupMemberMetadataKey(_)
+            | Key::StreamsGroupTargetAssignmentMetadataKey(_)
+            | Key::StreamsGroupTargetAssignmentMemberKey(_)
+            | Key::StreamsGroupCurrentMemberAssignmentKey(_)
+            | Key::StreamsGroupTopologyKey(_)
+    )
 }
 
 impl Machine for GroupShard {

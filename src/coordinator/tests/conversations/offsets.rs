@@ -177,3 +177,14 @@ fn offsets_of_a_transaction_count_once_it_is_committed() {
     end(&mut talk, first, true);
     assert_eq!(talk.committed("t"), Ok(40));
 }
+
+#[test]
+fn records_of_groups_that_are_not_known_yet_are_passed_over() {
+    let mut talk = Talk::new();
+    talk.commit(commit("t", 1));
+    let share = GroupRecord::tombstone(ShareGroupMetadataKey { group_id: "s".into() });
+    let streams = GroupRecord::tombstone(StreamsGroupMetadataKey { group_id: "s".into() });
+    talk.log.extend([share, streams]);
+    talk.fail_over();
+    assert_eq!(talk.committed("t"), Ok(1));
+}
