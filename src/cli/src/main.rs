@@ -15,6 +15,11 @@ use clap::Parser as _;
 
 use crate::args::{Cli, Command};
 
+/// Frames come and go at a high rate; the system's allocator gives their pages back each time, only to have them cleared
+/// and mapped anew.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

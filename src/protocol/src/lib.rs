@@ -10,10 +10,11 @@ pub mod json;
 #[allow(unused_variables)]
 pub mod messages;
 pub mod records;
+mod text;
 mod uuid;
 pub mod wire;
 
 pub use api::ApiKey;
-pub use bytestring::ByteString;
 pub use error_code::ErrorCode;
+pub use text::ByteString;
 pub use uuid::{Uuid, UuidError};

@@ -206,6 +206,32 @@ fn records_are_neither_copied_in_nor_out() {
 }
 
 #[test]
+fn records_left_in_the_frame_are_the_same_bytes_there() {
+    let batches = [Bytes::from(vec![7u8; 3000]), Bytes::from(vec![8u8; 5000])];
+    let data = |records: &Bytes| produce_request::PartitionProduceData {
+        records: Some(Records::Bytes(records.clone())),
+        ..Default::default()
+    };
+    let topic = produce_request::TopicProduceData {
+        partition_data: batches.iter().map(data).collect(),
+        ..Default::default()
+    };
+    let request = ProduceRequest { topic_data: vec![topic], ..Default::default() };
+    for version in [3, 9] {
+        let frame = request.to_bytes(version).expect("good");
+        let read = ProduceRequest::decode(&mut Reader::in_place(&frame), version).expect("good");
+        for (partition, batch) in read.topic_data[0].partition_data.iter().zip(&batches) {
+            let Some(records @ Records::InFrame(_)) = &partition.records else { panic!("left in the frame") };
+            let slice = records.of_frame(&frame).expect("in the frame");
+            assert_eq!((records.size_bytes(), &slice), (batch.len(), batch));
+            assert!(frame.as_ptr_range().contains(&slice.as_ptr()));
+            assert_eq!(records.of_frame(&frame.slice(..2000)), None);
+        }
+        assert_eq!(read.to_bytes(version), Err(EncodeError::InFrame));
+    }
+}
+
+#[test]
 fn an_external_region_counts_but_is_not_bytes() {
     let region = Records::External { token: 4, size_bytes: 700 };
     let response = fetched(region);

@@ -2,7 +2,9 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use callboard_protocol::records::rebuild::ready;
-use callboard_protocol::records::validate::{Needs, Refusal, Rules, Validated, single_batch, validate};
+use callboard_protocol::records::validate::{
+    Needs, Refusal, Rules, Validated, is_transactional, single_batch, validate,
+};
 use callboard_protocol::records::{
     BatchBuilder, BatchHeader, Compression, CompressionLevels, HEADER_SIZE, Record, RecordBatch,
     TimestampType, compress, patch_header,
@@ -64,6 +66,29 @@ fn answer(bytes: Vec<u8>) -> (i16, bool) {
 
 fn be32(value: i32) -> [u8; 4] {
     value.to_be_bytes()
+}
+
+#[test]
+fn a_request_is_looked_over_for_transactions_and_broken_lengths() {
+    let transactional = with_attributes(three(), 0x10);
+    let length = |length: i32| [&[0; 8][..], &be32(length)].concat();
+    let mut old = transactional.clone();
+    old[16] = 1;
+    for (name, records, want) in [
+        ("plain", three(), Some(false)),
+        ("transactional", transactional.clone(), Some(true)),
+        ("transactional after another", [three(), transactional.clone()].concat(), Some(true)),
+        ("cut", transactional[..transactional.len() - 1].to_vec(), Some(false)),
+        ("the bit means nothing in magic 1", old, Some(false)),
+        ("nothing", vec![], Some(false)),
+        ("a length and no more", length(14), Some(false)),
+        ("a length too small for any format", length(13), None),
+        ("a negative length", length(-1), None),
+        ("an unknown format", patched(three(), 16, &[3]), None),
+        ("an unknown format after a good batch", [three(), patched(three(), 16, &[3])].concat(), None),
+    ] {
+        assert_eq!(is_transactional(&records).ok(), want, "{name}");
+    }
 }
 
 #[test]

@@ -145,8 +145,8 @@ fn key_and_version(frame: &[u8]) -> Result<(i16, i16), CloseReason> {
 }
 
 /// Decodes a request's body; bytes after its last field are ignored, as Kafka does.
-fn decode<Q: Request>(body: &Bytes, version: i16) -> Result<Q, Reply> {
-    Q::decode(&mut Reader::new(body), version)
+fn decode<Q: Request>(mut body: Reader<'_>, version: i16) -> Result<Q, Reply> {
+    Q::decode(&mut body, version)
         .map_err(|error| Reply::Close(CloseReason::Request(format!("{}: {error}", Q::NAME))))
 }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytes::Bytes;
 use callboard_protocol::messages::produce_response::{
     BatchIndexAndErrorMessage, LeaderIdAndEpoch, PartitionProduceResponse, TopicProduceResponse,
 };
 use callboard_protocol::messages::{ProduceRequest, ProduceResponse, produce_request};
-use callboard_protocol::records::BatchHeader;
-use callboard_protocol::wire::Records;
+use callboard_protocol::records::validate::{Refusal, is_transactional};
 use callboard_protocol::{ByteString, ErrorCode, Uuid};
 use callboard_storage::Origin;
 
@@ -24,13 +24,6 @@ const FIRST_WITH_TOPIC_IDS: i16 = 13;
 /// From this version on the answer may name the present leader.
 const FIRST_WITH_LEADER: i16 = 10;
 
-/// The least that can follow a batch's length: the head of a message of magic 0, in bytes.
-const SMALLEST_BATCH_BYTES: i32 = 14;
-/// Where the magic is after a batch's length.
-const MAGIC_AT: usize = 4;
-/// The only magic that producers still send.
-const RECORD_BATCH_MAGIC: u8 = 2;
-
 type Outcome = Result<Appended, AppendRefusal>;
 
 /// One partition of the request: where it stands, or what became of it.
@@ -45,21 +38,28 @@ enum State {
     Refused(AppendRefusal),
 }
 
-/// Appends each batch; with acks=all waits until all in-sync replicas have them.
-pub async fn handle(cx: &RequestContext, request: ProduceRequest, version: i16) -> Answer<ProduceResponse> {
+/// Appends each batch of a request whose records were left in `frame`; with acks=all waits until all in-sync replicas
+/// have them.
+pub async fn handle(
+    cx: &RequestContext,
+    request: ProduceRequest,
+    frame: Bytes,
+    version: i16,
+) -> Answer<ProduceResponse> {
     let acks = request.acks;
     let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
-    let refusal = whole_refusal(&request);
+    let refusal = whole_refusal(&request, &frame);
     let mut topics: Vec<(ByteString, Uuid, Vec<Part>)> = Vec::with_capacity(request.topic_data.len());
     for topic in request.topic_data {
         let parts = match refusal {
             Some((error, message)) => {
                 topic.partition_data.iter().map(|data| refused(data.index, error, message)).collect()
             }
-            None => submit(cx, &topic, acks, version),
+            None => submit(cx, &topic, &frame, acks, version),
         };
         topics.push((topic.name, topic.topic_id, parts));
     }
+    drop(frame);
     // All batches are on their way, in this order: the connection's next request may follow.
     cx.submitted();
     for (_, _, parts) in &mut topics {
@@ -77,13 +77,16 @@ pub async fn handle(cx: &RequestContext, request: ProduceRequest, version: i16) 
 }
 
 /// What is wrong with the request as a whole, and the text that Kafka sends with it.
-fn whole_refusal(request: &ProduceRequest) -> Option<(ErrorCode, Option<&'static str>)> {
+fn whole_refusal(request: &ProduceRequest, frame: &Bytes) -> Option<(ErrorCode, Option<&'static str>)> {
     if !matches!(request.acks, -1..=1) {
         return Some((ErrorCode::InvalidRequiredAcks, None));
     }
-    let mut data = request.topic_data.iter().flat_map(|topic| &topic.partition_data).filter_map(records);
-    match data.try_fold(false, |found, bytes| Ok::<_, Corrupt>(found || has_transactional(bytes)?)) {
-        Err(Corrupt) => {
+    let data = request.topic_data.iter().flat_map(|topic| &topic.partition_data);
+    let mut records = data.filter_map(|data| data.records.as_ref()?.within(frame));
+    let found =
+        records.try_fold(false, |found, records| Ok::<_, Refusal>(found || is_transactional(records)?));
+    match found {
+        Err(_) => {
             Some((ErrorCode::CorruptMessage, Some("The request holds a record batch that is corrupt.")))
         }
         Ok(false) => None,
@@ -96,43 +99,6 @@ fn whole_refusal(request: &ProduceRequest) -> Option<(ErrorCode, Option<&'static
     }
 }
 
-/// A batch whose length or format cannot be: Kafka refuses the whole request, as it finds it before it looks at the
-/// partitions one by one.
-struct Corrupt;
-
-/// Whether one of the batches belongs to a transaction. What follows a cut batch is left to the partition to refuse.
-fn has_transactional(mut bytes: &[u8]) -> Result<bool, Corrupt> {
-    while let Some((length, rest)) = batch_length(bytes) {
-        if length < SMALLEST_BATCH_BYTES {
-            return Err(Corrupt);
-        }
-        let Some(magic) = rest.get(MAGIC_AT) else { return Ok(false) };
-        if *magic > RECORD_BATCH_MAGIC {
-            return Err(Corrupt);
-        }
-        let Some(after) = usize::try_from(length).ok().and_then(|length| rest.get(length..)) else {
-            return Ok(false);
-        };
-        let is_transactional = BatchHeader::parse(bytes).is_ok_and(|header| header.is_transactional());
-        if *magic == RECORD_BATCH_MAGIC && is_transactional {
-            return Ok(true);
-        }
-        bytes = after;
-    }
-    Ok(false)
-}
-
-/// The length in a batch's head, and what follows it.
-fn batch_length(bytes: &[u8]) -> Option<(i32, &[u8])> {
-    let (_base_offset, rest) = bytes.split_first_chunk::<8>()?;
-    let (length, rest) = rest.split_first_chunk::<4>()?;
-    Some((i32::from_be_bytes(*length), rest))
-}
-
-fn records(data: &produce_request::PartitionProduceData) -> Option<&bytes::Bytes> {
-    data.records.as_ref().and_then(Records::as_bytes)
-}
-
 fn refused(index: i32, error: ErrorCode, message: Option<&str>) -> Part {
     let refusal = AppendRefusal { message: message.map(str::to_owned), ..AppendRefusal::of(error) };
     Part { index, state: State::Refused(refusal) }
@@ -142,6 +108,7 @@ fn refused(index: i32, error: ErrorCode, message: Option<&str>) -> Part {
 fn submit(
     cx: &RequestContext,
     topic: &produce_request::TopicProduceData,
+    frame: &Bytes,
     acks: i16,
     version: i16,
 ) -> Vec<Part> {
@@ -166,16 +133,12 @@ fn submit(
             topic.partition(data.index)
         });
         // Kafka leaves a request with null records unanswered; an error serves the client better.
-        let records = records(data).ok_or(ErrorCode::InvalidRecord);
+        let records = data.records.as_ref().and_then(|records| records.of_frame(frame));
+        let records = records.ok_or(ErrorCode::InvalidRecord);
         let state = match handle.and_then(|handle| Ok((handle, records?))) {
             Err(error) => State::Refused(AppendRefusal::of(error)),
             Ok((handle, records)) => {
-                let append = Append {
-                    records: records.clone(),
-                    version,
-                    all_replicas: acks == -1,
-                    origin: Origin::Client,
-                };
+                let append = Append { records, version, all_replicas: acks == -1, origin: Origin::Client };
                 let ask = handle.actor().ask(append);
                 State::Appending(handle, ask)
             }

@@ -3,6 +3,7 @@
 use callboard_protocol::ApiKey;
 use callboard_protocol::messages as m;
 use callboard_protocol::messages::Message;
+use callboard_protocol::wire::Reader;
 
 use super::{
     Answer, Begin, alter_configs, api_versions, consumer_group_describe, consumer_group_heartbeat,
@@ -72,9 +73,11 @@ pub fn entry(key: ApiKey, kind: ListenerKind) -> Option<&'static Entry> {
 const BROKER: &[ListenerKind] = &[ListenerKind::Broker];
 const BOTH: &[ListenerKind] = &[ListenerKind::Broker, ListenerKind::Controller];
 
-/// One line an API: key, listeners, how far, handler, request, and the highest version if the schema goes beyond it.
+/// One line an API: key, listeners, how far, handler, request, the highest version if the schema goes beyond it, and
+/// `in frame` where the handler takes the frame too, because what it forwards was left there.
 macro_rules! entries {
-    ($($key:ident $listeners:ident $service:ident $handler:path, $request:ident $(up to $max:literal)?;)*) => {
+    ($($key:ident $listeners:ident $service:ident $handler:path, $request:ident $(up to $max:literal)?
+        $(in $frame:ident)?;)*) => {
         static ENTRIES: &[Entry] = &[$(Entry {
             key: ApiKey::$key,
             service: Service::$service,
@@ -82,12 +85,11 @@ macro_rules! entries {
             max_version: entries!(@max $request $($max)?),
             listeners: $listeners,
             begin: |context, body| Box::pin(async move {
-                let request: m::$request = match decode(&body, context.version) {
+                let request: m::$request = match decode(entries!(@reader body $($frame)?), context.version) {
                     Ok(request) => request,
                     Err(close) => return close,
                 };
-                drop(body);
-                let answer = $handler(&context, request, context.version).await;
+                let answer = entries!(@answer $handler, context, request, body $($frame)?);
                 let reply: Reply = finish::<m::$request>(&context, Answer::from(answer));
                 reply
             }),
@@ -95,10 +97,19 @@ macro_rules! entries {
     };
     (@max $request:ident) => { m::$request::MAX_VERSION };
     (@max $request:ident $max:literal) => { $max };
+    (@reader $body:ident) => { Reader::new(&$body) };
+    (@reader $body:ident $frame:ident) => { Reader::in_place(&$body) };
+    (@answer $handler:path, $context:ident, $request:ident, $body:ident) => {{
+        drop($body);
+        $handler(&$context, $request, $context.version).await
+    }};
+    (@answer $handler:path, $context:ident, $request:ident, $body:ident $frame:ident) => {
+        $handler(&$context, $request, $body, $context.version).await
+    };
 }
 
 entries! {
-    Produce BROKER Served produce::handle, ProduceRequest;
+    Produce BROKER Served produce::handle, ProduceRequest in frame;
     Fetch BROKER Served fetch::handle, FetchRequest;
     ListOffsets BROKER Served list_offsets::handle, ListOffsetsRequest;
     Metadata BROKER Served metadata::handle, MetadataRequest;

@@ -232,8 +232,8 @@ impl Connection {
         if self.stream.poll_read_ready(cx).map_err_ready(CloseReason::Read)?.is_pending() {
             return Ok(false);
         }
-        let room = self.reader.room();
-        let read = std::pin::pin!(self.stream.read_buf(room)).poll(cx);
+        let mut room = self.reader.room();
+        let read = std::pin::pin!(self.stream.read_buf(&mut room)).poll(cx);
         match read {
             Poll::Pending => Ok(false),
             Poll::Ready(Err(error)) => Err(CloseReason::Read(error)),

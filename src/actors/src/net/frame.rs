@@ -1,6 +1,7 @@
 //! Requests as they come off a socket: a length, then that many bytes.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::buf::Limit;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// What a first read asks for, in bytes: enough for any small request.
 const SMALL_READ_BYTES: usize = 4 * 1024;
@@ -9,6 +10,8 @@ const LARGE_READ_BYTES: usize = 128 * 1024;
 /// How far the buffer runs ahead of what has come of a large frame, in bytes.
 /// A client that only claims a large frame so gets no large buffer.
 const AHEAD_BYTES: usize = 1024 * 1024;
+/// The length in front of a frame, in bytes.
+const LENGTH_BYTES: usize = 4;
 
 /// Why the bytes of a connection are no frame.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,14 +48,20 @@ impl FrameReader {
     }
 
     /// The buffer to read into, with room for at least one byte.
-    pub fn room(&mut self) -> &mut BytesMut {
-        let missing = self.missing_bytes().min(AHEAD_BYTES);
-        let wanted = missing.max(self.next_read_bytes);
-        if self.buffer.capacity() - self.buffer.len() < missing.max(SMALL_READ_BYTES / 4) {
+    ///
+    /// A read that ends a large frame takes no more than the length of the next one: what it took of the next would
+    /// have to be moved to the memory that the next gets.
+    pub fn room(&mut self) -> Limit<&mut BytesMut> {
+        let missing = self.missing_bytes();
+        let large = missing >= self.next_read_bytes / 2;
+        let wanted = if large { (missing + LENGTH_BYTES).min(AHEAD_BYTES) } else { self.next_read_bytes };
+        let least = if large { wanted } else { missing.max(SMALL_READ_BYTES / 4) };
+        if self.buffer.capacity() - self.buffer.len() < least {
             self.buffer.reserve(wanted);
         }
-        self.asked_bytes = self.buffer.capacity() - self.buffer.len();
-        &mut self.buffer
+        let spare = self.buffer.capacity() - self.buffer.len();
+        self.asked_bytes = if large { wanted } else { spare };
+        (&mut self.buffer).limit(self.asked_bytes)
     }
 
     /// Says how much the last read brought: full reads make the next one larger.
@@ -67,13 +76,15 @@ impl FrameReader {
     /// How many bytes the frame now begun still lacks; 0 if none is begun.
     fn missing_bytes(&self) -> usize {
         match self.claimed() {
-            Some(claimed) => (4 + usize::try_from(claimed).unwrap_or(0)).saturating_sub(self.buffer.len()),
+            Some(claimed) => {
+                (LENGTH_BYTES + usize::try_from(claimed).unwrap_or(0)).saturating_sub(self.buffer.len())
+            }
             None => 0,
         }
     }
 
     fn claimed(&self) -> Option<i32> {
-        let length = self.buffer.first_chunk::<4>()?;
+        let length = self.buffer.first_chunk::<LENGTH_BYTES>()?;
         Some(i32::from_be_bytes(*length))
     }
 
@@ -91,10 +102,10 @@ impl FrameReader {
         if length > self.limit_bytes {
             return Err(FrameError::TooLarge { claimed: length, limit: self.limit_bytes });
         }
-        if self.buffer.len() - 4 < length {
+        if self.buffer.len() - LENGTH_BYTES < length {
             return Ok(None);
         }
-        self.buffer.advance(4);
+        self.buffer.advance(LENGTH_BYTES);
         let frame = self.buffer.split_to(length).freeze();
         Ok(Some(frame))
     }
@@ -118,8 +129,7 @@ mod tests {
     use super::*;
 
     fn put(reader: &mut FrameReader, bytes: &[u8]) {
-        let room = reader.room();
-        room.extend_from_slice(bytes);
+        reader.room().put_slice(bytes);
         reader.filled(bytes.len());
     }
 
@@ -158,10 +168,23 @@ mod tests {
     }
 
     #[test]
+    fn a_read_that_ends_a_large_frame_takes_only_the_next_length() {
+        let mut reader = FrameReader::new(1 << 20);
+        put(&mut reader, &[&50_000_i32.to_be_bytes()[..], &[7; 1000]].concat());
+        assert_eq!(reader.next_frame(), Ok(None));
+        assert_eq!(reader.room().remaining_mut(), 49_000 + LENGTH_BYTES);
+        put(&mut reader, &[&[7; 49_000][..], &2_i32.to_be_bytes()].concat());
+        assert!(reader.next_frame().is_ok_and(|frame| frame.is_some_and(|frame| frame.len() == 50_000)));
+        assert_eq!(reader.next_frame(), Ok(None));
+        put(&mut reader, &[8, 9]);
+        assert_eq!(reader.next_frame(), Ok(Some(Bytes::from_static(&[8, 9]))));
+    }
+
+    #[test]
     fn a_claim_alone_takes_little_memory() {
         let mut reader = FrameReader::new(100 << 20);
         put(&mut reader, &(100_i32 << 20).to_be_bytes());
         assert_eq!(reader.next_frame(), Ok(None));
-        assert!(reader.room().capacity() <= 2 * AHEAD_BYTES);
+        assert!(reader.room().into_inner().capacity() <= 2 * AHEAD_BYTES);
     }
 }

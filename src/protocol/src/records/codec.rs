@@ -6,11 +6,11 @@ use std::cell::RefCell;
 use std::io::{self, Read, Write};
 
 use bytes::Bytes;
-use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
+use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use zstd::zstd_safe::{DCtx, ResetDirective};
 
 use super::snappy::{self, SnappyReader};
-use super::{Compression, RecordError};
+use super::{Compression, RecordError, lz4};
 
 /// The most that [`decompress`] lets records grow to unless told otherwise, in bytes.
 pub const DEFAULT_DECOMPRESSED_LIMIT_BYTES: usize = 1 << 30;
@@ -127,7 +127,7 @@ pub(super) fn with_reader<T>(
         Compression::None => work(&mut { payload }),
         Compression::Gzip => work(&mut flate2::bufread::MultiGzDecoder::new(payload)),
         Compression::Snappy => work(&mut SnappyReader::new(payload)),
-        Compression::Lz4 => work(&mut FrameDecoder::new(payload)),
+        Compression::Lz4 => lz4::with_reader(payload, work),
         Compression::Zstd => ZSTD_READING.with_borrow_mut(|slot| {
             let context = match slot {
                 Some(context) => context,

@@ -13,6 +13,7 @@ pub mod control;
 mod error;
 mod header;
 pub mod legacy;
+mod lz4;
 pub mod rebuild;
 mod record;
 mod retain;

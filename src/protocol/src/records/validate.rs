@@ -1,7 +1,7 @@
 //! The broker's rules for the records of one partition in a produce request, as Kafka 4.4 has them.
 //!
-//! [`single_batch`] is what a request is refused for before its partition is looked at; [`validate`] is
-//! what the log refuses. The first kind is answered without a log start offset, most of the second with it.
+//! [`is_transactional`] finds what refuses a request as a whole, [`single_batch`] what a partition is refused for before
+//! its log is looked at, and [`validate`] what the log refuses. Most of the last kind is answered with a log start offset.
 
 use bytes::Bytes;
 use thiserror::Error;
@@ -15,6 +15,8 @@ use crate::ErrorCode;
 
 /// A length below the smallest of any format can't be walked over.
 const SMALLEST_LENGTH: i32 = 14;
+/// Where the length is in a batch of any format.
+const LENGTH_POSITION: usize = 8;
 /// Bytes needed to see a batch's length and format.
 const PREFIX_SIZE: usize = 17;
 /// The first Produce version that may carry zstd.
@@ -213,15 +215,36 @@ pub fn single_batch(records: &Bytes, version: i16) -> Result<RecordBatch, Refusa
     Ok(RecordBatch { header: header?, bytes: records.slice(..size) })
 }
 
+/// Whether the records of one partition in a produce request belong to a transaction: one of their batches says so.
+/// Kafka asks this of all partitions before it looks at the first.
+///
+/// # Errors
+/// The batches can't be told apart: the whole request is refused for that.
+pub fn is_transactional(records: &[u8]) -> Result<bool, Refusal> {
+    let mut rest = records;
+    while let Some(size) = whole_batch(rest)? {
+        let (batch, after) = rest.split_at_checked(size).unwrap_or((rest, &[]));
+        if peek_magic(batch) == Some(2)
+            && BatchHeader::parse(batch).is_ok_and(|header| header.is_transactional())
+        {
+            return Ok(true);
+        }
+        rest = after;
+    }
+    Ok(false)
+}
+
 /// Size of the batch of any format at the start of `bytes`, if it is whole.
 fn whole_batch(bytes: &[u8]) -> Result<Option<usize>, Refusal> {
-    if bytes.len() < PREFIX_SIZE {
+    let Some(length) = bytes.get(LENGTH_POSITION..).and_then(|length| length.first_chunk::<4>()) else {
         return Ok(None);
-    }
-    let length = bytes.get(8..LOG_OVERHEAD).and_then(|length| length.first_chunk::<4>());
-    let length = length.map_or(0, |length| i32::from_be_bytes(*length));
+    };
+    let length = i32::from_be_bytes(*length);
     if length < SMALLEST_LENGTH {
         return Err(Refusal::Unwalkable(RecordError::BatchLength(length)));
+    }
+    if bytes.len() < PREFIX_SIZE {
+        return Ok(None);
     }
     if let Some(magic) = peek_magic(bytes).filter(|magic| !(0..=2).contains(magic)) {
         return Err(Refusal::Unwalkable(RecordError::UnsupportedMagic(magic)));

@@ -1,6 +1,7 @@
 //! What an encoded message is: a head, and the large parts that belong inside it.
 
 use bytes::{BufMut, Bytes, BytesMut};
+use std::ops::Range;
 
 /// An encoded message. The bytes on the wire are `head` with each splice put in at its place.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,8 +72,10 @@ impl Encoded {
 /// The content of a field of record batches.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Records {
-    /// Batches in memory. Decoding always gives these, as a slice of the frame.
+    /// Batches in memory. Decoding gives these, as a slice of the frame.
     Bytes(Bytes),
+    /// Batches that were left in the frame ([`Reader::in_place`](super::Reader::in_place)), and where they are in it.
+    InFrame(Range<usize>),
     /// Batches elsewhere (a file): only written, as an external splice.
     External {
         /// The sender's name for the region.
@@ -87,6 +90,7 @@ impl Records {
     pub fn size_bytes(&self) -> usize {
         match self {
             Records::Bytes(bytes) => bytes.len(),
+            Records::InFrame(range) => range.len(),
             Records::External { size_bytes, .. } => *size_bytes as usize,
         }
     }
@@ -95,7 +99,24 @@ impl Records {
     pub fn as_bytes(&self) -> Option<&Bytes> {
         match self {
             Records::Bytes(bytes) => Some(bytes),
+            Records::InFrame(_) | Records::External { .. } => None,
+        }
+    }
+
+    /// The batches of a message that was read from `frame`; none if they are not in memory.
+    pub fn within<'a>(&'a self, frame: &'a [u8]) -> Option<&'a [u8]> {
+        match self {
+            Records::Bytes(bytes) => Some(bytes),
+            Records::InFrame(range) => frame.get(range.clone()),
             Records::External { .. } => None,
+        }
+    }
+
+    /// As [`within`](Self::within), as a slice that keeps the frame.
+    pub fn of_frame(&self, frame: &Bytes) -> Option<Bytes> {
+        match self {
+            Records::Bytes(bytes) => Some(bytes.clone()),
+            _ => self.within(frame).map(|slice| frame.slice_ref(slice)),
         }
     }
 }

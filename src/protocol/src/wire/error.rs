@@ -90,6 +90,9 @@ pub enum EncodeError {
     /// A region outside memory where contiguous bytes are wanted.
     #[error("the message has a part that is not in memory")]
     External,
+    /// Records that were left in the frame they came in.
+    #[error("the records were left in the frame they came in")]
+    InFrame,
 }
 
 impl EncodeError {

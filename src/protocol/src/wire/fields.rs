@@ -14,8 +14,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn read_string(&mut self, place: &mut ByteString, flexible: bool) -> Result<(), DecodeError> {
         let text = self.text(flexible)?.ok_or(DecodeError::Null)?;
-        *place = self.share_text(text)?;
-        Ok(())
+        place.read(text).map_err(|_| DecodeError::Utf8)
     }
 
     /// Reads a string that may be null.
@@ -26,10 +25,12 @@ impl<'a> Reader<'a> {
         flexible: bool,
     ) -> Result<(), DecodeError> {
         match self.text(flexible)? {
-            Some(text) => *place = Some(self.share_text(text)?),
-            None => *place = None,
+            Some(text) => place.insert(ByteString::new()).read(text).map_err(|_| DecodeError::Utf8),
+            None => {
+                *place = None;
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Reads bytes.
@@ -62,6 +63,10 @@ impl<'a> Reader<'a> {
         flexible: bool,
     ) -> Result<(), DecodeError> {
         match self.blob(flexible)? {
+            Some(blob) if self.in_place => {
+                let end = self.position();
+                *place = Some(Records::InFrame(end - blob.len()..end));
+            }
             Some(blob) => *place = Some(Records::Bytes(self.share(blob))),
             None => *place = None,
         }
@@ -123,7 +128,7 @@ impl<'a> Reader<'a> {
         len: usize,
         version: i16,
     ) -> Result<(), DecodeError> {
-        items.clear();
+        *items = Vec::with_capacity(len.min(MAX_INITIAL_CAPACITY));
         while items.len() < len {
             let from = items.len();
             items.resize_with(len.min(from + MAX_INITIAL_CAPACITY), T::default);
@@ -168,7 +173,7 @@ impl<'a> Reader<'a> {
             let tag = self.uvarint()?;
             let size = self.uvarint()? as usize;
             let slice = self.slice(size)?;
-            let mut field = Reader { frame: self.frame, rest: slice, end: self.position() };
+            let mut field = Reader { rest: slice, end: self.position(), ..*self };
             if !known(tag, &mut field)? {
                 unknown.push(RawTaggedField { tag, data: self.share(slice) });
             } else if field.remaining() > 0 {

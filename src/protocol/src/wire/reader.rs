@@ -11,12 +11,20 @@ pub struct Reader<'a> {
     pub(super) rest: &'a [u8],
     /// Where `rest` ends in the frame: before its end while a tagged field is read.
     pub(super) end: usize,
+    /// Whether record batches are left in the frame.
+    pub(super) in_place: bool,
 }
 
 impl<'a> Reader<'a> {
     /// A cursor at the frame's start.
     pub fn new(frame: &'a Bytes) -> Reader<'a> {
-        Reader { frame, rest: frame, end: frame.len() }
+        Reader { frame, rest: frame, end: frame.len(), in_place: false }
+    }
+
+    /// A cursor at the frame's start that leaves record batches in the frame and says where they are: the message then
+    /// needs the frame ([`Records::of_frame`](super::Records::of_frame)), and reading costs no reference for each batch.
+    pub fn in_place(frame: &'a Bytes) -> Reader<'a> {
+        Reader { in_place: true, ..Reader::new(frame) }
     }
 
     /// The bytes left.
@@ -114,11 +122,21 @@ impl<'a> Reader<'a> {
     /// An unsigned variable-length integer of at most 32 bits.
     #[inline]
     pub fn uvarint(&mut self) -> Result<u32, DecodeError> {
-        let [first] = self.fixed::<1>()?;
-        if first < 0x80 { Ok(u32::from(first)) } else { self.long_uvarint(first) }
+        match *self.rest {
+            [first @ 0..0x80, ref rest @ ..] => {
+                self.rest = rest;
+                Ok(u32::from(first))
+            }
+            [first, second @ 0..0x80, ref rest @ ..] => {
+                self.rest = rest;
+                Ok(u32::from(first & 0x7f) | u32::from(second) << 7)
+            }
+            _ => self.long_uvarint(),
+        }
     }
 
-    fn long_uvarint(&mut self, first: u8) -> Result<u32, DecodeError> {
+    fn long_uvarint(&mut self) -> Result<u32, DecodeError> {
+        let [first] = self.fixed::<1>()?;
         let mut value = u32::from(first & 0x7f);
         for shift in [7, 14, 21, 28] {
             let [byte] = self.fixed::<1>()?;
@@ -151,19 +169,21 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    pub(super) fn share_text(&self, read: &'a [u8]) -> Result<ByteString, DecodeError> {
-        ByteString::try_from(self.share(read)).map_err(|_| DecodeError::Utf8)
+    pub(super) fn own_text(read: &[u8]) -> Result<ByteString, DecodeError> {
+        let mut text = ByteString::new();
+        text.read(read).map_err(|_| DecodeError::Utf8)?;
+        Ok(text)
     }
 
     /// A string that may be null.
     pub fn nullable_string(&mut self, flexible: bool) -> Result<Option<ByteString>, DecodeError> {
-        self.text(flexible)?.map(|text| self.share_text(text)).transpose()
+        self.text(flexible)?.map(Self::own_text).transpose()
     }
 
     /// A string.
     pub fn string(&mut self, flexible: bool) -> Result<ByteString, DecodeError> {
         let text = self.text(flexible)?.ok_or(DecodeError::Null)?;
-        self.share_text(text)
+        Self::own_text(text)
     }
 
     /// The bytes of a byte field: none for null.
@@ -180,6 +200,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The length of an array, checked against the limits: none for null.
+    #[inline]
     pub(super) fn array_len(&mut self, flexible: bool) -> Result<Option<usize>, DecodeError> {
         let len = if flexible { self.compact_len()? } else { usize::try_from(self.i32()?).ok() };
         match len {

@@ -153,6 +153,7 @@ impl Writer {
     }
 
     /// The length of bytes or of an array: none for null.
+    #[inline]
     fn len(&mut self, len: Option<usize>, flexible: bool) -> Result<(), EncodeError> {
         if flexible {
             return self.compact_len(len);
@@ -193,13 +194,19 @@ impl Writer {
     }
 
     /// Bytes.
+    #[inline]
     pub fn bytes(&mut self, value: &Bytes, flexible: bool) -> Result<(), EncodeError> {
-        self.len(Some(value.len()), flexible)?;
         if value.len() >= self.splice_from {
-            self.splice(Payload::Bytes(value.clone()));
-        } else {
-            self.raw(value);
+            return self.spliced(value, flexible);
         }
+        self.len(Some(value.len()), flexible)?;
+        self.raw(value);
+        Ok(())
+    }
+
+    fn spliced(&mut self, value: &Bytes, flexible: bool) -> Result<(), EncodeError> {
+        self.len(Some(value.len()), flexible)?;
+        self.splice(Payload::Bytes(value.clone()));
         Ok(())
     }
 
@@ -212,9 +219,11 @@ impl Writer {
     }
 
     /// Record batches.
+    #[inline]
     pub fn records(&mut self, value: &Records, flexible: bool) -> Result<(), EncodeError> {
         match value {
             Records::Bytes(bytes) => self.bytes(bytes, flexible),
+            Records::InFrame(_) => Err(EncodeError::InFrame),
             Records::External { token, size_bytes } => {
                 self.len(Some(*size_bytes as usize), flexible)?;
                 self.splice(Payload::External { token: *token, size_bytes: *size_bytes });
@@ -224,6 +233,7 @@ impl Writer {
     }
 
     /// Record batches that may be null.
+    #[inline]
     pub fn nullable_records(&mut self, value: &Option<Records>, flexible: bool) -> Result<(), EncodeError> {
         match value {
             Some(value) => self.records(value, flexible),
