@@ -9,3 +9,4 @@ pub mod node;
 pub mod producer_ids;
 pub mod replicas;
 pub mod supervision;
+pub mod transactions;

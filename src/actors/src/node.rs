@@ -41,6 +41,7 @@ use crate::replicas::{CleanerOptions, Replicas, ReplicasSetup, Upkeep};
 use crate::supervision::{
     ActorRef, Exit, Random, Shards, Spec, Strategy, SupervisorRef, Tree, Watchdog, WatchdogOptions,
 };
+use crate::transactions::{self, Transactions};
 
 /// How long a controlled shutdown may take before the node stops without it.
 const CONTROLLED_SHUTDOWN_LIMIT: Duration = Duration::from_secs(10);
@@ -132,10 +133,20 @@ impl Node {
         let settings = config.settings.clone();
         let metadata = BrokerMetadata::spawn(root, &loader.loader, &replicas, config.node_id, settings);
         let groups = Groups::start(root, &replicas, &metadata, config.node_id, &config.settings);
+        let producer_ids = start_producer_ids(root, &config, &controller, Arc::clone(&broker_epoch));
+        let around = transactions::Surroundings {
+            replicas: replicas.clone(),
+            metadata: metadata.clone(),
+            groups: groups.clone(),
+            producer_ids: producer_ids.clone(),
+            node_id: config.node_id,
+            broker_epoch: Arc::clone(&broker_epoch),
+        };
+        let transactions = Transactions::start(root, around);
         let options = LifecycleOptions {
             registration: registration::of_broker(&config, &directories, &ports, &mut random),
             heartbeat_interval: Duration::from_millis(config.broker_heartbeat_interval_ms),
-            broker_epoch: Arc::clone(&broker_epoch),
+            broker_epoch,
         };
         let lifecycle = BrokerLifecycle::spawn(root, &controller, &metadata, options);
         let slots = usize::try_from(config.max_incremental_fetch_session_cache_slots).unwrap_or(usize::MAX);
@@ -143,7 +154,7 @@ impl Node {
             cluster_id: directories.cluster_id.clone(),
             node_id: config.node_id,
             clock: *shards.clock(),
-            producer_ids: start_producer_ids(root, &config, &controller, broker_epoch),
+            producer_ids,
             fetch_sessions: FetchSessions::new(slots, Random::new(random.next_u64())),
             shards,
             metadata,
@@ -151,6 +162,7 @@ impl Node {
             controller,
             replicas,
             groups,
+            transactions,
             config,
         });
         chaos::start(&tree, &services.config);

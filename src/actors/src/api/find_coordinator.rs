@@ -1,11 +1,12 @@
-//! FindCoordinator. The first group that asks has `__consumer_offsets` created.
+//! FindCoordinator. The first group that asks has `__consumer_offsets` created, the first transactional id
+//! `__transaction_state`.
 
 use callboard_protocol::messages::find_coordinator_response::Coordinator;
 use callboard_protocol::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 use callboard_protocol::{ByteString, ErrorCode};
 
 use super::{RequestContext, auto_creation, described};
-use crate::groups::TOPIC;
+use crate::{groups, transactions};
 
 /// From this version on several keys are asked for at once.
 const FIRST_BATCHED: i16 = 4;
@@ -78,28 +79,36 @@ fn one_of_many(key: ByteString, found: Found) -> Coordinator {
 }
 
 async fn find(cx: &RequestContext, key_type: i8, key: &ByteString) -> Found {
-    match key_type {
-        GROUP => {}
-        TRANSACTION | SHARE => {
+    let topic = match key_type {
+        GROUP => groups::TOPIC,
+        TRANSACTION => transactions::TOPIC,
+        SHARE => {
             let message = "This broker does not support coordinators of this kind yet.";
             return Err((ErrorCode::UnsupportedVersion, Some(ByteString::from_static(message))));
         }
         _ => return Err((ErrorCode::InvalidRequest, None)),
-    }
-    if cx.services.groups.partition_of(key).is_none()
-        && let Err(error) = auto_creation::create_internal(cx, TOPIC).await
+    };
+    if partition_of(cx, topic, key).is_none()
+        && let Err(error) = auto_creation::create_internal(cx, topic).await
     {
-        tracing::warn!(error = error.name(), "{TOPIC} can't be created");
+        tracing::warn!(error = error.name(), "{topic} can't be created");
         return Err((ErrorCode::CoordinatorNotAvailable, None));
     }
-    place(cx, key).ok_or((ErrorCode::CoordinatorNotAvailable, None))
+    place(cx, topic, key).ok_or((ErrorCode::CoordinatorNotAvailable, None))
+}
+
+fn partition_of(cx: &RequestContext, topic: &str, key: &ByteString) -> Option<i32> {
+    match topic {
+        transactions::TOPIC => cx.services.transactions.partition_of(key),
+        _ => cx.services.groups.partition_of(key),
+    }
 }
 
 /// Where the leader of the key's partition is, for this listener's clients.
-fn place(cx: &RequestContext, key: &ByteString) -> Option<Place> {
-    let partition = cx.services.groups.partition_of(key)?;
+fn place(cx: &RequestContext, topic: &str, key: &ByteString) -> Option<Place> {
+    let partition = partition_of(cx, topic, key)?;
     let metadata = cx.services.metadata();
-    let registration = metadata.image.topics.partition(TOPIC, partition)?;
+    let registration = metadata.image.topics.partition(topic, partition)?;
     let listener = &cx.connection.listener.name;
     let mut brokers = described::brokers(&metadata.image, listener, false);
     let (broker, endpoint) = brokers.find(|(broker, _)| broker.id == registration.leader)?;

@@ -1,14 +1,22 @@
-//! InitProducerId: an id for an idempotent producer.
+//! InitProducerId: an id for an idempotent producer, or the producer of a transactional id.
 
+use callboard_coordinator::runtime::Producer;
+use callboard_coordinator::transaction::InitProducer;
 use callboard_protocol::ErrorCode;
 use callboard_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
 
-use super::RequestContext;
+use super::{RequestContext, transactional};
 use crate::producer_ids::NextProducerId;
 
-/// Hands out an id with epoch 0. A transactional id is checked as Kafka does and then refused: transactions
-/// are not built yet.
-pub async fn handle(cx: &RequestContext, request: InitProducerIdRequest, _: i16) -> InitProducerIdResponse {
+/// From this version on a producer is told that another took its place.
+const FIRST_WITH_FENCED: i16 = 4;
+
+/// Without a transactional id hands out an id with epoch 0; with one asks the coordinator.
+pub async fn handle(
+    cx: &RequestContext,
+    request: InitProducerIdRequest,
+    version: i16,
+) -> InitProducerIdResponse {
     let mut response = InitProducerIdResponse {
         producer_id: -1,
         producer_epoch: -1,
@@ -16,28 +24,32 @@ pub async fn handle(cx: &RequestContext, request: InitProducerIdRequest, _: i16)
         ongoing_txn_producer_epoch: -1,
         ..Default::default()
     };
-    match next(cx, &request).await {
-        Ok(producer_id) => {
-            response.producer_id = producer_id;
-            response.producer_epoch = 0;
+    match init(cx, request).await {
+        Ok(producer) => {
+            response.producer_id = producer.id;
+            response.producer_epoch = producer.epoch;
         }
-        Err(error) => response.error_code = error as i16,
+        Err(error) => {
+            response.error_code = transactional::known_to(error, version, FIRST_WITH_FENCED) as i16;
+        }
     }
     response
 }
 
-async fn next(cx: &RequestContext, request: &InitProducerIdRequest) -> Result<i64, ErrorCode> {
-    if (request.producer_id == -1) != (request.producer_epoch == -1) {
+async fn init(cx: &RequestContext, request: InitProducerIdRequest) -> Result<Producer, ErrorCode> {
+    let present = match (request.producer_id, request.producer_epoch) {
+        (-1, -1) => None,
+        (-1, _) | (_, -1) => return Err(ErrorCode::InvalidRequest),
+        (id, epoch) => Some(Producer { id, epoch }),
+    };
+    let Some(transactional_id) = request.transactional_id else {
+        let asked = cx.services.producer_ids.ask(NextProducerId).await;
+        let id = asked.map_err(|_| ErrorCode::CoordinatorLoadInProgress)??;
+        return Ok(Producer { id, epoch: 0 });
+    };
+    if transactional_id.is_empty() {
         return Err(ErrorCode::InvalidRequest);
     }
-    if let Some(transactional_id) = &request.transactional_id {
-        let longest = cx.services.int_setting("transaction.max.timeout.ms");
-        return Err(match i64::from(request.transaction_timeout_ms) {
-            _ if transactional_id.is_empty() => ErrorCode::InvalidRequest,
-            timeout if timeout <= 0 || timeout > longest => ErrorCode::InvalidTransactionTimeout,
-            _ => ErrorCode::UnsupportedVersion,
-        });
-    }
-    let asked = cx.services.producer_ids.ask(NextProducerId).await;
-    asked.map_err(|_| ErrorCode::CoordinatorLoadInProgress)?
+    let timeout_ms = request.transaction_timeout_ms;
+    cx.services.transactions.init(InitProducer { transactional_id, timeout_ms, present }).await
 }

@@ -3,6 +3,8 @@
 //! ApiVersions, the version gate and the dispatch all come from [`table`], so
 //! the node never promises a version that it lacks.
 
+mod add_offsets_to_txn;
+mod add_partitions_to_txn;
 mod alter_configs;
 mod api_versions;
 mod auto_creation;
@@ -23,9 +25,11 @@ mod describe_log_dirs;
 mod describe_producers;
 mod describe_quorum;
 mod describe_topic_partitions;
+mod describe_transactions;
 mod described;
 mod disabled;
 mod elect_leaders;
+mod end_txn;
 mod fetch;
 mod find_coordinator;
 mod grouped;
@@ -38,6 +42,7 @@ mod leave_group;
 mod list_config_resources;
 mod list_groups;
 mod list_offsets;
+mod list_transactions;
 mod metadata;
 mod not_yet;
 mod offset_commit;
@@ -46,11 +51,15 @@ mod offset_fetch;
 mod offset_for_leader_epoch;
 mod partition_reassignments;
 mod produce;
+mod produce_membership;
 mod sync_group;
 mod table;
 mod topics;
+mod transactional;
+mod txn_offset_commit;
 mod unregister_broker;
 mod update_features;
+mod write_txn_markers;
 
 use std::sync::Arc;
 

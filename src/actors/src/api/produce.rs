@@ -13,9 +13,10 @@ use callboard_protocol::{ByteString, ErrorCode, Uuid};
 use callboard_storage::Origin;
 
 use super::leaders::Leaders;
+use super::produce_membership::{self, Memberships};
 use super::{Answer, RequestContext, topics};
 use crate::net::CloseReason;
-use crate::replicas::messages::{Append, AppendRefusal, Appended};
+use crate::replicas::messages::{Append, AppendRefusal, Appended, Membership};
 use crate::replicas::{Goal, Kind, PartitionHandle, Wait};
 use crate::supervision::Ask;
 
@@ -49,13 +50,17 @@ pub async fn handle(
     let acks = request.acks;
     let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
     let refusal = whole_refusal(&request, &frame);
+    let memberships = match refusal {
+        Some(_) => Memberships::default(),
+        None => produce_membership::find(cx, &request, &frame, version).await,
+    };
     let mut topics: Vec<(ByteString, Uuid, Vec<Part>)> = Vec::with_capacity(request.topic_data.len());
-    for topic in request.topic_data {
+    for (topic_at, topic) in request.topic_data.into_iter().enumerate() {
         let parts = match refusal {
             Some((error, message)) => {
                 topic.partition_data.iter().map(|data| refused(data.index, error, message)).collect()
             }
-            None => submit(cx, &topic, &frame, acks, version),
+            None => submit(cx, &topic, &frame, acks, version, |index| memberships.of(topic_at, index)),
         };
         topics.push((topic.name, topic.topic_id, parts));
     }
@@ -89,13 +94,10 @@ fn whole_refusal(request: &ProduceRequest, frame: &Bytes) -> Option<(ErrorCode, 
         Err(_) => {
             Some((ErrorCode::CorruptMessage, Some("The request holds a record batch that is corrupt.")))
         }
-        Ok(false) => None,
         Ok(true) if request.transactional_id.is_none() => {
             Some((ErrorCode::TransactionalIdAuthorizationFailed, None))
         }
-        Ok(true) => {
-            Some((ErrorCode::UnsupportedVersion, Some("This broker does not support transactions yet.")))
-        }
+        Ok(_) => None,
     }
 }
 
@@ -111,6 +113,7 @@ fn submit(
     frame: &Bytes,
     acks: i16,
     version: i16,
+    membership: impl Fn(i32) -> Result<Membership, AppendRefusal>,
 ) -> Vec<Part> {
     let found = if version >= FIRST_WITH_TOPIC_IDS {
         topics::by_id(cx, topic.topic_id)
@@ -135,10 +138,17 @@ fn submit(
         // Kafka leaves a request with null records unanswered; an error serves the client better.
         let records = data.records.as_ref().and_then(|records| records.of_frame(frame));
         let records = records.ok_or(ErrorCode::InvalidRecord);
-        let state = match handle.and_then(|handle| Ok((handle, records?))) {
-            Err(error) => State::Refused(AppendRefusal::of(error)),
-            Ok((handle, records)) => {
-                let append = Append { records, version, all_replicas: acks == -1, origin: Origin::Client };
+        let found = handle.and_then(|handle| Ok((handle, records?))).map_err(AppendRefusal::of);
+        let state = match found.and_then(|found| Ok((found, membership(data.index)?))) {
+            Err(refusal) => State::Refused(refusal),
+            Ok(((handle, records), membership)) => {
+                let append = Append {
+                    records,
+                    version,
+                    all_replicas: acks == -1,
+                    origin: Origin::Client,
+                    membership,
+                };
                 let ask = handle.actor().ask(append);
                 State::Appending(handle, ask)
             }

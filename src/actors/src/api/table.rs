@@ -6,13 +6,15 @@ use callboard_protocol::messages::Message;
 use callboard_protocol::wire::Reader;
 
 use super::{
-    Answer, Begin, alter_configs, api_versions, consumer_group_describe, consumer_group_heartbeat,
-    create_partitions, create_topics, decode, delete_groups, delete_records, delete_topics, describe_cluster,
-    describe_configs, describe_groups, describe_log_dirs, describe_producers, describe_quorum,
-    describe_topic_partitions, disabled, elect_leaders, fetch, find_coordinator, finish, heartbeat,
-    incremental_alter_configs, init_producer_id, join_group, leave_group, list_config_resources, list_groups,
-    list_offsets, metadata, not_yet, offset_commit, offset_delete, offset_fetch, offset_for_leader_epoch,
-    partition_reassignments, produce, sync_group, unregister_broker, update_features,
+    Answer, Begin, add_offsets_to_txn, add_partitions_to_txn, alter_configs, api_versions,
+    consumer_group_describe, consumer_group_heartbeat, create_partitions, create_topics, decode,
+    delete_groups, delete_records, delete_topics, describe_cluster, describe_configs, describe_groups,
+    describe_log_dirs, describe_producers, describe_quorum, describe_topic_partitions, describe_transactions,
+    disabled, elect_leaders, end_txn, fetch, find_coordinator, finish, heartbeat, incremental_alter_configs,
+    init_producer_id, join_group, leave_group, list_config_resources, list_groups, list_offsets,
+    list_transactions, metadata, not_yet, offset_commit, offset_delete, offset_fetch,
+    offset_for_leader_epoch, partition_reassignments, produce, sync_group, txn_offset_commit,
+    unregister_broker, update_features, write_txn_markers,
 };
 use crate::net::{ListenerKind, Reply};
 
@@ -129,11 +131,11 @@ entries! {
     DeleteRecords BROKER Served delete_records::handle, DeleteRecordsRequest;
     InitProducerId BROKER Served init_producer_id::handle, InitProducerIdRequest up to 5;
     OffsetForLeaderEpoch BROKER Served offset_for_leader_epoch::handle, OffsetForLeaderEpochRequest;
-    AddPartitionsToTxn BROKER Refused not_yet::add_partitions_to_txn, AddPartitionsToTxnRequest;
-    AddOffsetsToTxn BROKER Refused not_yet::add_offsets_to_txn, AddOffsetsToTxnRequest;
-    EndTxn BROKER Refused not_yet::end_txn, EndTxnRequest;
-    WriteTxnMarkers BROKER Refused not_yet::write_txn_markers, WriteTxnMarkersRequest;
-    TxnOffsetCommit BROKER Refused not_yet::txn_offset_commit, TxnOffsetCommitRequest;
+    AddPartitionsToTxn BROKER Served add_partitions_to_txn::handle, AddPartitionsToTxnRequest;
+    AddOffsetsToTxn BROKER Served add_offsets_to_txn::handle, AddOffsetsToTxnRequest;
+    EndTxn BROKER Served end_txn::handle, EndTxnRequest;
+    WriteTxnMarkers BROKER Served write_txn_markers::handle, WriteTxnMarkersRequest;
+    TxnOffsetCommit BROKER Served txn_offset_commit::handle, TxnOffsetCommitRequest;
     DescribeAcls BOTH Served disabled::describe_acls, DescribeAclsRequest;
     CreateAcls BOTH Served disabled::create_acls, CreateAclsRequest;
     DeleteAcls BOTH Served disabled::delete_acls, DeleteAclsRequest;
@@ -162,8 +164,8 @@ entries! {
     DescribeCluster BOTH Served describe_cluster::handle, DescribeClusterRequest;
     DescribeProducers BROKER Served describe_producers::handle, DescribeProducersRequest;
     UnregisterBroker BOTH Served unregister_broker::handle, UnregisterBrokerRequest;
-    DescribeTransactions BROKER Refused not_yet::describe_transactions, DescribeTransactionsRequest;
-    ListTransactions BROKER Refused not_yet::list_transactions, ListTransactionsRequest;
+    DescribeTransactions BROKER Served describe_transactions::handle, DescribeTransactionsRequest;
+    ListTransactions BROKER Served list_transactions::handle, ListTransactionsRequest;
     ConsumerGroupHeartbeat BROKER Served consumer_group_heartbeat::handle, ConsumerGroupHeartbeatRequest;
     ConsumerGroupDescribe BROKER Served consumer_group_describe::handle, ConsumerGroupDescribeRequest;
     GetTelemetrySubscriptions BROKER Refused not_yet::get_telemetry_subscriptions, GetTelemetrySubscriptionsRequest;

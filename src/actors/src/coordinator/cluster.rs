@@ -47,4 +47,8 @@ impl Cluster for ClusterView {
         let resource = ConfigResource { kind: ResourceType::Group, name: group_id.into() };
         self.0.image.configs.value(&resource, name).cloned()
     }
+
+    fn feature_level(&self, name: &str) -> i16 {
+        self.0.image.features.level(name)
+    }
 }

@@ -11,12 +11,14 @@ mod shard;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 use callboard_coordinator::Settings as CoordinatorSettings;
-use callboard_coordinator::runtime::Coordinator;
+use callboard_coordinator::runtime::{Coordinator, Machine};
 use callboard_metadata::config::Settings;
 use callboard_protocol::records::{Compression, CompressionLevels};
 use callboard_protocol::{ByteString, ErrorCode};
@@ -86,9 +88,18 @@ impl<M: Coordinator> Clone for Held<M> {
     }
 }
 
+/// Has others do the work of an effect, for a shard that leads in this leader epoch.
+pub type Performer<M> = Arc<
+    dyn Fn(<M as Machine>::Effect, i32) -> Pin<Box<dyn Future<Output = <M as Coordinator>::Done>>>
+        + Send
+        + Sync,
+>;
+
 /// What the manager and the shards share. It outlives their crashes.
 struct Core<M: Coordinator> {
     setup: CoordinatorSetup,
+    /// Who does the work of effects; without, the machine itself in the blocking pool.
+    performer: Option<Performer<M>>,
     levels: CompressionLevels,
     replicas: Replicas,
     metadata: BrokerMetadata,
@@ -125,10 +136,12 @@ impl<M: Coordinator> Coordinators<M> {
         replicas: &Replicas,
         metadata: &BrokerMetadata,
         setup: CoordinatorSetup,
+        performer: Option<Performer<M>>,
     ) -> Self {
         let own = parent.supervisor(SupervisorSpec::new(setup.name));
         let core = Arc::new(Core {
             setup,
+            performer,
             levels: CompressionLevels::default(),
             replicas: replicas.clone(),
             metadata: metadata.clone(),

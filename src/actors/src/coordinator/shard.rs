@@ -28,7 +28,7 @@ use callboard_storage::Origin;
 use super::cluster::ClusterView;
 use super::loading::{self, LoadError, Loaded};
 use super::{Core, Deleted, Led, Orders};
-use crate::replicas::messages::{Append, AppendRefusal, Appended, AwaitOpen};
+use crate::replicas::messages::{Append, AppendRefusal, Appended, AwaitOpen, Membership};
 use crate::replicas::{Goal, Kind, PartitionHandle, Wait};
 use crate::supervision::{Actor, AskError, Context, Failure, Handler, Message, ReplyTo, TimerHandle};
 
@@ -279,17 +279,17 @@ impl<M: Coordinator> Shard<M> {
                 reply.send(Err(error));
             }
         }
-        let load = active.load;
+        let (load, leader_epoch) = (active.load, active.led.leader_epoch);
         for effect in settled.effects {
-            ctx.blocking(
-                "perform",
-                move || M::perform(effect),
-                move |shard: &mut Self, done, ctx| {
-                    if shard.is_active(load) {
-                        shard.input(ctx, |machine, cx| machine.performed(done, cx));
-                    }
-                },
-            );
+            let done = move |shard: &mut Self, done, ctx: &mut Ctx<M>| {
+                if shard.is_active(load) {
+                    shard.input(ctx, |machine, cx| machine.performed(done, cx));
+                }
+            };
+            match &self.core.performer {
+                Some(perform) => ctx.effect("perform", perform(effect, leader_epoch), done),
+                None => ctx.blocking("perform", move || M::perform(effect), done),
+            }
         }
     }
 
@@ -312,6 +312,7 @@ impl<M: Coordinator> Shard<M> {
                     version: PRODUCE_VERSION,
                     all_replicas: true,
                     origin: Origin::Coordinator,
+                    membership: Membership::Unchecked,
                 };
                 let appending = active.partition.actor().ask(append);
                 ctx.effect("append", appending, move |shard: &mut Self, outcome, ctx| {

@@ -2,7 +2,7 @@
 
 mod consumer_settings;
 
-use callboard_coordinator::group::{Caller, GroupRequest, GroupShard, ListGroups};
+use callboard_coordinator::group::{Caller, EndTransaction, GroupRequest, GroupShard, ListGroups};
 use callboard_coordinator::{ClassicSettings, OffsetSettings, Settings as CoordinatorSettings};
 use callboard_metadata::config::Settings;
 use callboard_protocol::ErrorCode;
@@ -45,7 +45,7 @@ impl Groups {
                 .unwrap_or(Compression::None),
             settings: read_settings,
         };
-        Self { shards: Coordinators::start(parent, replicas, metadata, setup) }
+        Self { shards: Coordinators::start(parent, replicas, metadata, setup, None) }
     }
 
     /// The partition of the topic that a group belongs to; `None` before the topic is there.
@@ -66,6 +66,16 @@ impl Groups {
     ) -> Result<Q::Response, ErrorCode> {
         let reply = self.shards.ask(group_id, (caller, request.into_request())).await?;
         Q::response(reply).ok_or(ErrorCode::UnknownServerError)
+    }
+
+    /// Tells the shard of a partition that a marker is in its log.
+    ///
+    /// # Errors
+    /// NOT_COORDINATOR if this broker does not lead it: the next leader reads the marker itself. Any other: it is to be
+    /// told again.
+    pub async fn transaction_ended(&self, partition: i32, ended: EndTransaction) -> Result<(), ErrorCode> {
+        let asked = (Caller::default(), ended.into_request());
+        self.shards.ask_partition(partition, asked).await.map(drop)
     }
 
     /// The groups of all shards that this broker leads.

@@ -14,6 +14,7 @@ use crate::groups::Groups;
 use crate::producer_ids::ProducerIds;
 use crate::replicas::Replicas;
 use crate::supervision::{ActorRef, Clock, Shards};
+use crate::transactions::Transactions;
 
 /// What a node offers the handlers of requests.
 pub struct Services {
@@ -37,6 +38,8 @@ pub struct Services {
     pub replicas: Replicas,
     /// The group coordinator.
     pub groups: Groups,
+    /// The transaction coordinator.
+    pub transactions: Transactions,
     /// Ids for producers.
     pub producer_ids: ActorRef<ProducerIds>,
     /// What its clients read.

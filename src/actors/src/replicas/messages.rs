@@ -26,6 +26,64 @@ pub struct Append {
     pub all_replicas: bool,
     /// Who writes: a client, or a coordinator of this broker.
     pub origin: Origin,
+    /// What is known of the transaction that it belongs to, if it does.
+    pub membership: Membership,
+}
+
+/// What is known of the transaction of a client's batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Membership {
+    /// It is in one if the partition has one open, and refused otherwise; batches in no transaction are free of that.
+    AsOpen,
+    /// The coordinator has said that the partition takes part, after the partition gave this number (see
+    /// [`MayWrite`]).
+    Verified(u64),
+    /// Nobody wants it verified (`transaction.partition.verification.enable`).
+    Unchecked,
+}
+
+/// Asks whether a producer's transaction is open in this partition. If it is not, the coordinator must say that the
+/// partition takes part: the number goes with the batch then, and is good until a marker is written (KIP-890).
+#[derive(Debug, Clone, Copy)]
+pub struct MayWrite {
+    /// Who wants to write.
+    pub producer_id: i64,
+    /// Its epoch.
+    pub producer_epoch: i16,
+}
+
+impl Message for MayWrite {
+    type Reply = Result<Option<u64>, ErrorCode>;
+    const NAME: &'static str = "MayWrite";
+}
+
+/// Ends a producer's transaction in this partition. Answered once the marker is in the log.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteMarker {
+    /// Whose transaction.
+    pub producer_id: i64,
+    /// The epoch of the marker.
+    pub producer_epoch: i16,
+    /// Whether it is committed.
+    pub committed: bool,
+    /// The coordinator's epoch: the leader epoch of its partition.
+    pub coordinator_epoch: i32,
+    /// The version of the protocol that the client goes by: from 2 on the marker's epoch is above that of the records.
+    pub transaction_version: i8,
+}
+
+impl Message for WriteMarker {
+    type Reply = Result<Marked, ErrorCode>;
+    const NAME: &'static str = "WriteMarker";
+}
+
+/// A marker is in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Marked {
+    /// The leader epoch it was written in.
+    pub leader_epoch: i32,
+    /// All replicas have it once the high watermark is here.
+    pub required_high_watermark: i64,
 }
 
 /// Where an appended batch is.

@@ -58,6 +58,10 @@ fn config(dir: &std::path::Path) -> BrokerConfig {
         ("log.dirs", &dir),
         ("offsets.topic.replication.factor", "1"),
         ("offsets.topic.num.partitions", "3"),
+        ("transaction.state.log.replication.factor", "1"),
+        ("transaction.state.log.min.isr", "1"),
+        ("transaction.state.log.num.partitions", "3"),
+        ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "10"),
         ("group.initial.rebalance.delay.ms", "0"),
     ];
     let properties = properties.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -7,3 +7,4 @@ mod consumer_groups;
 mod data;
 mod groups;
 mod refused;
+mod transactions;

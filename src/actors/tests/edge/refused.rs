@@ -1,8 +1,8 @@
 //! APIs that are not built yet: each answers at once and says so, in every version.
 
 use callboard_protocol::messages::{
-    DescribeTransactionsRequest, EndTxnRequest, FindCoordinatorRequest, Request, ShareFetchRequest,
-    StreamsGroupDescribeRequest, TxnOffsetCommitRequest, txn_offset_commit_request,
+    FindCoordinatorRequest, ReadShareGroupStateRequest, Request, ShareFetchRequest,
+    StreamsGroupDescribeRequest, read_share_group_state_request,
 };
 use callboard_protocol::{ByteString, ErrorCode};
 
@@ -29,15 +29,14 @@ fn each_names_its_error() {
     with_node(async |address| {
         let mut client = Client::connect(address).await;
         let c = &mut client;
-        at_every_version(c, |_| EndTxnRequest::default(), |r| r.error_code).await;
         at_every_version(c, |_| ShareFetchRequest::default(), |r| r.error_code).await;
-        let transaction = 1;
+        let share = 2;
         for version in 1..=6 {
             let request = match version {
-                1..4 => FindCoordinatorRequest { key: NAME, key_type: transaction, ..Default::default() },
+                1..4 => FindCoordinatorRequest { key: NAME, key_type: share, ..Default::default() },
                 _ => FindCoordinatorRequest {
                     coordinator_keys: vec![NAME],
-                    key_type: transaction,
+                    key_type: share,
                     ..Default::default()
                 },
             };
@@ -55,9 +54,6 @@ fn each_names_the_error_of_each_item() {
         let c = &mut client;
         let describe = |_| StreamsGroupDescribeRequest { group_ids: vec![NAME], ..Default::default() };
         at_every_version(c, describe, |r| r.groups[0].error_code).await;
-        let describe =
-            |_| DescribeTransactionsRequest { transactional_ids: vec![NAME], ..Default::default() };
-        at_every_version(c, describe, |r| r.transaction_states[0].error_code).await;
     });
 }
 
@@ -65,14 +61,13 @@ fn each_names_the_error_of_each_item() {
 fn each_names_the_error_of_each_partition() {
     with_node(async |address| {
         let mut client = Client::connect(address).await;
-        let commit = |version| TxnOffsetCommitRequest {
-            topics: vec![txn_offset_commit_request::TxnOffsetCommitRequestTopic {
-                name: if version < 6 { NAME } else { ByteString::new() },
-                partitions: vec![txn_offset_commit_request::TxnOffsetCommitRequestPartition::default()],
+        let read = |_| ReadShareGroupStateRequest {
+            topics: vec![read_share_group_state_request::ReadStateData {
+                partitions: vec![read_share_group_state_request::PartitionData::default()],
                 ..Default::default()
             }],
             ..Default::default()
         };
-        at_every_version(&mut client, commit, |r| r.topics[0].partitions[0].error_code).await;
+        at_every_version(&mut client, read, |r| r.results[0].partitions[0].error_code).await;
     });
 }

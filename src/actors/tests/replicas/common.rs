@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use callboard_actors::replicas::messages::{
-    Append, AppendRefusal, Appended, ApplyChanges, Assignment, Wanted,
+    Append, AppendRefusal, Appended, ApplyChanges, Assignment, Membership, Wanted,
 };
 use callboard_actors::replicas::{
     CleanerOptions, LogDirectory, PartitionHandle, PartitionId, PartitionSettings, Replicas, ReplicasSetup,
@@ -130,7 +130,13 @@ pub fn batch(values: &[&str], producer: Option<(i64, i32)>) -> Bytes {
 }
 
 pub fn append(records: Bytes) -> Append {
-    Append { records, version: 12, all_replicas: true, origin: Origin::Client }
+    Append {
+        records,
+        version: 12,
+        all_replicas: true,
+        origin: Origin::Client,
+        membership: Membership::AsOpen,
+    }
 }
 
 pub async fn produce(handle: &PartitionHandle, values: &[&str]) -> Result<Appended, AppendRefusal> {

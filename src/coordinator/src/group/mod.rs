@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 pub use record::GroupRecord;
 pub use request::{
-    Caller, DeleteGroup, DescribeConsumerGroup, DescribeGroup, FetchOffsets, GroupRequest, ListGroups, Reply,
-    Request,
+    Caller, DeleteGroup, DescribeConsumerGroup, DescribeGroup, EndTransaction, FetchOffsets, GroupRequest,
+    ListGroups, Reply, Request,
 };
 pub use shard::{Done, Effect, GroupOutcome, GroupShard};
 pub use timers::{Deadline, TimerKind, Timers};

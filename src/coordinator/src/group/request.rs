@@ -8,8 +8,11 @@ use callboard_protocol::messages::{
     ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, HeartbeatRequest, HeartbeatResponse,
     JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, LeaveGroupResponse, OffsetCommitRequest,
     OffsetCommitResponse, OffsetDeleteRequest, OffsetDeleteResponse, SyncGroupRequest, SyncGroupResponse,
-    consumer_group_describe_response, delete_groups_response, list_groups_response,
+    TxnOffsetCommitRequest, TxnOffsetCommitResponse, consumer_group_describe_response,
+    delete_groups_response, list_groups_response,
 };
+
+use crate::runtime::Producer;
 
 /// Who asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,6 +53,15 @@ pub struct DescribeConsumerGroup {
 pub struct DeleteGroup {
     /// Which.
     pub group_id: ByteString,
+}
+
+/// Tells that a transaction has ended in this shard's log: its marker is written. It belongs to no group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndTransaction {
+    /// Whose.
+    pub producer: Producer,
+    /// Whether it is committed.
+    pub committed: bool,
 }
 
 /// Asks for the groups of this shard.
@@ -107,6 +119,8 @@ requests! {
     Heartbeat(HeartbeatRequest) -> HeartbeatResponse,
     LeaveGroup(LeaveGroupRequest) -> LeaveGroupResponse,
     OffsetCommit(OffsetCommitRequest) -> OffsetCommitResponse,
+    TxnOffsetCommit(TxnOffsetCommitRequest) -> TxnOffsetCommitResponse,
+    EndTransaction(EndTransaction) -> (),
     FetchOffsets(FetchOffsets) -> OffsetFetchResponseGroup,
     OffsetDelete(OffsetDeleteRequest) -> OffsetDeleteResponse,
     DescribeGroup(DescribeGroup) -> DescribedGroup,

@@ -16,7 +16,7 @@ use super::{Group, admin, consumer};
 use crate::cluster::Circumstances;
 use crate::error::ReplayError;
 use crate::offsets::{self, Offsets};
-use crate::runtime::{Coordinator, EncodedRecord, Entry, Machine, Outcome, Ticket};
+use crate::runtime::{Coordinator, EncodedRecord, Entry, Machine, Outcome, Producer, Ticket};
 
 /// What a call into a shard comes to.
 pub type GroupOutcome = Outcome<GroupShard>;
@@ -67,6 +67,17 @@ impl GroupShard {
         debug_assert!(replayed.is_ok(), "own record: {replayed:?}");
         if replayed.is_ok() {
             outcome.records.push(record);
+        }
+    }
+
+    /// Writes a commit of a transaction: it counts once that is committed. All of an outcome is of one producer.
+    pub fn write_pending(&mut self, outcome: &mut GroupOutcome, producer: Producer, record: GroupRecord) {
+        let entry = Entry::Record(record, Some(producer));
+        let replayed = self.replay(&entry);
+        debug_assert!(replayed.is_ok(), "own record: {replayed:?}");
+        if let (Ok(()), Entry::Record(record, _)) = (replayed, entry) {
+            outcome.records.push(record);
+            outcome.producer = Some(producer);
         }
     }
 
@@ -200,6 +211,11 @@ impl Coordinator for GroupShard {
                 _ => return classic::leave(self, ticket, request, cx),
             },
             Request::OffsetCommit(request) => return offsets::commit(self, ticket, &caller, request, cx),
+            Request::TxnOffsetCommit(request) => return offsets::txn_commit(self, ticket, request, cx),
+            Request::EndTransaction(request) => {
+                self.offsets.end_transaction(request.producer, request.committed);
+                Reply::EndTransaction(())
+            }
             Request::FetchOffsets(request) => Reply::FetchOffsets(offsets::fetch(self, &request)),
             Request::OffsetDelete(request) => return offsets::delete(self, ticket, request),
             Request::DescribeGroup(request) => {

@@ -126,7 +126,8 @@ pub trait Coordinator: Machine + Default + Send + 'static {
     /// The cluster's topics have changed; `deleted` are the names of those that are gone.
     fn metadata_changed(&mut self, deleted: &[ByteString], cx: &mut Circumstances<'_>) -> Outcome<Self>;
 
-    /// Does the work of an effect. It runs apart from the shard, and may take long.
+    /// Does the work of an effect that needs no one else. It runs apart from the shard, and may take long. A driver that
+    /// has others do the work does not call it.
     fn perform(effect: Self::Effect) -> Self::Done;
 
     /// The work of an effect is done.

@@ -24,7 +24,7 @@ mod timers;
 
 pub use record::TransactionRecord;
 pub use request::{AddPartitions, End, InitProducer, List, Listed, Reply, Request, Verify};
-pub use shard::{Effect, Markers, TransactionOutcome, TransactionShard};
+pub use shard::{Done, Effect, Markers, TransactionOutcome, TransactionShard};
 pub use state::{
     Decision, LAST_CLIENT_EPOCH, NO_EPOCH, NO_PRODUCER_ID, State, TopicPartition, Transaction,
     WITHOUT_TIMEOUT_MS,

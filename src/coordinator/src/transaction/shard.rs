@@ -14,7 +14,7 @@ use super::state::{Decision, TopicPartition, Transaction};
 use super::timers::Timers;
 use crate::cluster::Circumstances;
 use crate::error::ReplayError;
-use crate::runtime::{EncodedRecord, Entry, Machine, Outcome, Producer, Ticket};
+use crate::runtime::{Coordinator, EncodedRecord, Entry, Machine, Outcome, Producer, Ticket};
 
 /// The feature whose level decides how records are written.
 const FEATURE: &str = "transaction.version";
@@ -47,6 +47,15 @@ pub enum Effect {
     NextProducerId(Ticket),
     /// Write markers, for as long as it takes: see [`TransactionShard::marked`].
     WriteMarkers(Markers),
+}
+
+/// What comes back from an [`Effect`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Done {
+    /// A producer id for the request that waits for it, or why there is none.
+    ProducerId(Ticket, Result<i64, ErrorCode>),
+    /// All of these markers are written, or their partitions are gone.
+    Marked(Markers),
 }
 
 /// A request that waits for the end of the transaction before.
@@ -209,5 +218,46 @@ impl Machine for TransactionShard {
 
     fn next_deadline_ms(&self) -> Option<i64> {
         self.timers.next_ms()
+    }
+}
+
+impl Coordinator for TransactionShard {
+    type Request = Request;
+    type Done = Done;
+
+    fn handle(&mut self, ticket: Ticket, request: Request, cx: &mut Circumstances<'_>) -> TransactionOutcome {
+        self.handle_with(ticket, request, None, cx)
+    }
+
+    fn on_time(&mut self, cx: &mut Circumstances<'_>) -> TransactionOutcome {
+        Self::on_time(self, cx)
+    }
+
+    fn loaded(&mut self, cx: &mut Circumstances<'_>) -> TransactionOutcome {
+        Self::loaded(self, cx)
+    }
+
+    /// A topic that is gone is noticed by those who write markers to it.
+    fn metadata_changed(&mut self, _: &[ByteString], _: &mut Circumstances<'_>) -> TransactionOutcome {
+        TransactionOutcome::default()
+    }
+
+    /// Without others to ask nothing comes of it: there is no id, and no marker is written.
+    fn perform(effect: Effect) -> Done {
+        match effect {
+            Effect::NextProducerId(ticket) => {
+                Done::ProducerId(ticket, Err(ErrorCode::CoordinatorNotAvailable))
+            }
+            Effect::WriteMarkers(markers) => Done::Marked(Markers { partitions: Vec::new(), ..markers }),
+        }
+    }
+
+    fn performed(&mut self, done: Done, cx: &mut Circumstances<'_>) -> TransactionOutcome {
+        match done {
+            Done::ProducerId(ticket, id) => self.producer_id(ticket, id, cx),
+            Done::Marked(markers) => {
+                self.marked(&markers.transactional_id, markers.marking, &markers.partitions, cx)
+            }
+        }
     }
 }

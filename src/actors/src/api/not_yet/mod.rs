@@ -5,12 +5,10 @@
 mod admin;
 mod groups;
 mod shares;
-mod transactions;
 
 pub use admin::*;
 pub use groups::*;
 pub use shares::*;
-pub use transactions::*;
 
 use callboard_protocol::{ByteString, ErrorCode};
 

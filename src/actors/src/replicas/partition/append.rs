@@ -3,7 +3,7 @@
 use callboard_protocol::ErrorCode;
 use callboard_protocol::records::rebuild::{Ready, ready};
 use callboard_protocol::records::validate::{Refusal, single_batch, validate};
-use callboard_storage::AppendError;
+use callboard_storage::{AppendError, Origin};
 
 use super::{Holding, Partition};
 use crate::replicas::messages::{Append, AppendRefusal, Appended};
@@ -33,6 +33,7 @@ impl Partition {
         }
         let now_ms = ctx.now_ms();
         let batch = self.prepare(&message, now_ms)?;
+        self.check_membership(&batch, message.origin, message.membership).map_err(AppendRefusal::of)?;
         let records = i64::from(batch.header.last_offset_delta) + 1;
         let Holding::Open(log) = &mut self.holding else {
             return Err(AppendRefusal::of(ErrorCode::NotLeaderOrFollower));
@@ -70,6 +71,10 @@ impl Partition {
         let rules = &self.settings.rules;
         let refuse = |refusal: Refusal| self.refusal(refusal);
         let batch = single_batch(&message.records, message.version).map_err(refuse)?;
+        if message.origin == Origin::Coordinator && batch.header.has_producer_id() {
+            // Offsets in a transaction have no sequence, which a client's batch must have.
+            return Ok(Ready { header: batch.header, payload: batch.payload() });
+        }
         let validated = validate(&batch, rules, now_ms).map_err(refuse)?;
         ready(&batch, &validated, rules, self.settings.levels).map_err(refuse)
     }
@@ -84,7 +89,7 @@ impl Partition {
         }
     }
 
-    fn after_append(&mut self, records: i64, rolled: bool, ctx: &mut Context<Self>) {
+    pub(super) fn after_append(&mut self, records: i64, rolled: bool, ctx: &mut Context<Self>) {
         self.unflushed_records = self.unflushed_records.saturating_add(records);
         if self.settings.synced {
             // The high watermark moves, and those who wait are told, once it is on the device.
@@ -101,7 +106,7 @@ impl Partition {
 }
 
 /// What a client is told of a refused append.
-fn code_of(error: &AppendError) -> ErrorCode {
+pub(super) fn code_of(error: &AppendError) -> ErrorCode {
     match error {
         AppendError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,

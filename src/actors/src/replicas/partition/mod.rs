@@ -1,6 +1,7 @@
 //! A partition of this broker.
 //!
-//! - Who sends: produce and delete-records handlers (`Append`, `DeleteRecords`), admin handlers
+//! - Who sends: produce and delete-records handlers (`MayWrite`, `Append`, `DeleteRecords`), coordinators (`Append`,
+//!   `WriteMarker`), admin handlers
 //!   (`DescribeProducers`), the replicas manager (`Reassigned`, `DeletePartition`, `GoOffline`), the keeper of logs
 //!   (`RemoveDueSegments`, `ExpireProducers`).
 //! - Owns: the partition's log. Reads go by the view it publishes, without a message.
@@ -14,6 +15,7 @@
 
 mod append;
 mod files;
+mod transaction;
 mod upkeep;
 
 use std::sync::Arc;
@@ -66,6 +68,7 @@ pub struct Partition {
     flush_timer: Option<TimerHandle>,
     delete_when_open: Option<ReplyTo<Result<(), ErrorCode>>>,
     await_open: Vec<ReplyTo<()>>,
+    verifying: transaction::Verifying,
 }
 
 impl std::fmt::Debug for Partition {
@@ -93,6 +96,7 @@ impl Partition {
             flush_timer: None,
             delete_when_open: None,
             await_open: Vec::new(),
+            verifying: transaction::Verifying::default(),
         }
     }
 

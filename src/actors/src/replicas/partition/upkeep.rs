@@ -135,6 +135,7 @@ impl Handler<SwapIn> for Partition {
 impl Handler<ExpireProducers> for Partition {
     fn handle(&mut self, _: ExpireProducers, reply: ReplyTo<usize>, ctx: &mut Context<Self>) {
         let now_ms = ctx.now_ms();
+        self.verifying.forget_old();
         let Holding::Open(log) = &mut self.holding else { return reply.send(0) };
         reply.send(log.expire_producers(now_ms));
     }
