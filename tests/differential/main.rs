@@ -20,6 +20,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use broker::Broker;
+use callboard_protocol::ErrorCode;
 use callboard_protocol::messages::DescribeLogDirsRequest;
 use compare::{Difference, compare, report};
 use exceptions::EXCEPTIONS;
@@ -27,6 +28,8 @@ use scenarios::{SCENARIOS, Scenario};
 use serde_json::json;
 use stage::{Stage, Step, versions};
 
+/// How often a scenario is played at most, when a controller is away.
+const MAX_PLAYS: usize = 3;
 /// Scenarios that are played at a time.
 const PLAYERS: usize = 6;
 
@@ -79,16 +82,32 @@ fn play_both(
     (scenario, version): Job,
     run: &str,
 ) -> (Vec<Difference>, BTreeSet<usize>) {
-    let play = |broker| move || play(broker, scenario, version, run);
-    let (kafka, callboard) = std::thread::scope(|scope| {
-        let [kafka, callboard] = brokers.each_ref().map(|broker| scope.spawn(play(broker)));
-        (kafka.join().expect("a play is caught"), callboard.join().expect("a play is caught"))
-    });
+    let mut plays = 0;
+    let (kafka, callboard) = loop {
+        plays += 1;
+        let prefix = format!("{}{}", prefix(run, scenario, version), "r".repeat(plays - 1));
+        let play = |broker| {
+            let prefix = prefix.clone();
+            move || play(broker, scenario, version, prefix)
+        };
+        let (kafka, callboard) = std::thread::scope(|scope| {
+            let [kafka, callboard] = brokers.each_ref().map(|broker| scope.spawn(play(broker)));
+            (kafka.join().expect("a play is caught"), callboard.join().expect("a play is caught"))
+        });
+        if plays == MAX_PLAYS || !kafka.iter().chain(&callboard).any(lost_the_controller) {
+            break (kafka, callboard);
+        }
+    };
     compare(scenario.name, &kafka, &callboard)
 }
 
-fn play(broker: &Broker, scenario: &Scenario, version: i16, run: &str) -> Vec<Step> {
-    let mut stage = Stage::new(broker, version, prefix(run, scenario, version));
+/// A controller that gets no processor time for long gives up its place for a moment.
+fn lost_the_controller(step: &Step) -> bool {
+    step.seen.to_string().contains(&format!("\"errorCode\":{}", ErrorCode::NotController as i16))
+}
+
+fn play(broker: &Broker, scenario: &Scenario, version: i16, prefix: String) -> Vec<Step> {
+    let mut stage = Stage::new(broker, version, prefix);
     let played = catch_unwind(AssertUnwindSafe(|| (scenario.play)(&mut stage)));
     if played.is_err() {
         // A play that breaks off is a difference even if both do.

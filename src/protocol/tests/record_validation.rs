@@ -135,6 +135,27 @@ fn zstd_needs_produce_7() {
     let batch: Bytes = built(Compression::Zstd, &[(NOW, None, b"a")]).into();
     assert_eq!(single_batch(&batch, 6), Err(Refusal::CodecTooNew));
     assert!(single_batch(&batch, 7).is_ok());
+    let unknown: Bytes = with_attributes(three(), 5).into();
+    let refusal = single_batch(&unknown, 6).expect_err("an unknown codec");
+    assert_eq!((refusal.error_code(), refusal.names_log_start()), (-1, false));
+    assert!(single_batch(&unknown, 7).is_ok());
+}
+
+#[test]
+fn only_the_first_batch_tells_of_a_transaction() {
+    let plain = three();
+    let transactional = with_attributes(three(), 0x10);
+    let mut short = three();
+    short[8..12].copy_from_slice(&13_i32.to_be_bytes());
+    let mut unknown = three();
+    unknown[16] = 3;
+    assert_eq!(first_is_transactional(&[]), Ok(false));
+    assert_eq!(first_is_transactional(&plain[..20]), Ok(false));
+    assert_eq!(first_is_transactional(&transactional), Ok(true));
+    assert_eq!(first_is_transactional(&[&plain[..], &transactional[..]].concat()), Ok(false));
+    assert_eq!(first_is_transactional(&[&plain[..], &short[..]].concat()), Ok(false));
+    assert_eq!(first_is_transactional(&short), Err(RecordError::BatchLength(13)));
+    assert_eq!(first_is_transactional(&unknown), Err(RecordError::UnsupportedMagic(3)));
 }
 
 #[test]
@@ -182,7 +203,12 @@ fn compacted_topics_need_keys() {
         &rules,
     )
     .expect_err("no key");
-    assert_eq!((refusal.error_code(), refusal.names_log_start(), refusal.has_message()), (87, true, true));
+    assert_eq!((refusal.error_code(), refusal.names_log_start()), (87, true));
+    let text = "One or more records have been rejected due to 2 record errors in total, and only showing the first \
+                three errors at most: [RecordError(batchIndex=0, message='Compacted topic cannot accept message \
+                without key in topic partition t-3'), RecordError(batchIndex=2, message='Compacted topic cannot \
+                accept message without key in topic partition t-3')]";
+    assert_eq!(refusal.message("t", 3).as_deref(), Some(text));
     assert_eq!(refusal.refused_records().iter().map(|r| r.index).collect::<Vec<_>>(), [0, 2]);
     assert!(produce(built(Compression::None, &[(NOW, Some(b"k"), b"a")]), &rules).is_ok());
 }

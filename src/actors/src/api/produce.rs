@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use callboard_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use callboard_protocol::messages::produce_response::{
     BatchIndexAndErrorMessage, LeaderIdAndEpoch, PartitionProduceResponse, TopicProduceResponse,
 };
-use callboard_protocol::messages::{ProduceRequest, ProduceResponse, produce_request};
-use callboard_protocol::records::BatchHeader;
+use callboard_protocol::messages::{ProduceRequest, ProduceResponse};
+use callboard_protocol::records::RecordError;
+use callboard_protocol::records::validate::first_is_transactional;
 use callboard_protocol::wire::Records;
 use callboard_protocol::{ByteString, ErrorCode, Uuid};
 use callboard_storage::Origin;
@@ -23,13 +25,6 @@ use crate::supervision::Ask;
 const FIRST_WITH_TOPIC_IDS: i16 = 13;
 /// From this version on the answer may name the present leader.
 const FIRST_WITH_LEADER: i16 = 10;
-
-/// The least that can follow a batch's length: the head of a message of magic 0, in bytes.
-const SMALLEST_BATCH_BYTES: i32 = 14;
-/// Where the magic is after a batch's length.
-const MAGIC_AT: usize = 4;
-/// The only magic that producers still send.
-const RECORD_BATCH_MAGIC: u8 = 2;
 
 type Outcome = Result<Appended, AppendRefusal>;
 
@@ -51,11 +46,15 @@ pub async fn handle(cx: &RequestContext, request: ProduceRequest, version: i16) 
     let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
     let refusal = whole_refusal(&request);
     let mut topics: Vec<(ByteString, Uuid, Vec<Part>)> = Vec::with_capacity(request.topic_data.len());
-    for topic in request.topic_data {
-        let parts = match refusal {
-            Some((error, message)) => {
-                topic.partition_data.iter().map(|data| refused(data.index, error, message)).collect()
-            }
+    let topic_data =
+        if request.topic_data.len() > 1 { merged(request.topic_data) } else { request.topic_data };
+    for topic in topic_data {
+        let parts = match &refusal {
+            Some((error, message)) => topic
+                .partition_data
+                .iter()
+                .map(|data| refused(data.index, *error, message.as_deref()))
+                .collect(),
             None => submit(cx, &topic, acks, version),
         };
         topics.push((topic.name, topic.topic_id, parts));
@@ -77,59 +76,47 @@ pub async fn handle(cx: &RequestContext, request: ProduceRequest, version: i16) 
 }
 
 /// What is wrong with the request as a whole, and the text that Kafka sends with it.
-fn whole_refusal(request: &ProduceRequest) -> Option<(ErrorCode, Option<&'static str>)> {
-    if !matches!(request.acks, -1..=1) {
-        return Some((ErrorCode::InvalidRequiredAcks, None));
-    }
+fn whole_refusal(request: &ProduceRequest) -> Option<(ErrorCode, Option<String>)> {
     let mut data = request.topic_data.iter().flat_map(|topic| &topic.partition_data).filter_map(records);
-    match data.try_fold(false, |found, bytes| Ok::<_, Corrupt>(found || has_transactional(bytes)?)) {
-        Err(Corrupt) => {
-            Some((ErrorCode::CorruptMessage, Some("The request holds a record batch that is corrupt.")))
-        }
+    match data.try_fold(false, |found, bytes| Ok::<_, RecordError>(found || first_is_transactional(bytes)?)) {
+        Err(error) => Some((ErrorCode::CorruptMessage, Some(corruption(&error)))),
         Ok(false) => None,
         Ok(true) if request.transactional_id.is_none() => {
             Some((ErrorCode::TransactionalIdAuthorizationFailed, None))
         }
         Ok(true) => {
-            Some((ErrorCode::UnsupportedVersion, Some("This broker does not support transactions yet.")))
+            let message = "This broker does not support transactions yet.";
+            Some((ErrorCode::UnsupportedVersion, Some(message.to_owned())))
         }
     }
 }
 
-/// A batch whose length or format cannot be: Kafka refuses the whole request, as it finds it before it looks at the
-/// partitions one by one.
-struct Corrupt;
-
-/// Whether one of the batches belongs to a transaction. What follows a cut batch is left to the partition to refuse.
-fn has_transactional(mut bytes: &[u8]) -> Result<bool, Corrupt> {
-    while let Some((length, rest)) = batch_length(bytes) {
-        if length < SMALLEST_BATCH_BYTES {
-            return Err(Corrupt);
+/// Kafka's words for what is wrong with a first batch.
+fn corruption(error: &RecordError) -> String {
+    match error {
+        RecordError::BatchLength(length) => {
+            format!("Record size {length} is less than the minimum record overhead (14)")
         }
-        let Some(magic) = rest.get(MAGIC_AT) else { return Ok(false) };
-        if *magic > RECORD_BATCH_MAGIC {
-            return Err(Corrupt);
-        }
-        let Some(after) = usize::try_from(length).ok().and_then(|length| rest.get(length..)) else {
-            return Ok(false);
-        };
-        let is_transactional = BatchHeader::parse(bytes).is_ok_and(|header| header.is_transactional());
-        if *magic == RECORD_BATCH_MAGIC && is_transactional {
-            return Ok(true);
-        }
-        bytes = after;
+        RecordError::UnsupportedMagic(magic) => format!("Invalid magic found in record: {magic}"),
+        other => other.to_string(),
     }
-    Ok(false)
 }
 
-/// The length in a batch's head, and what follows it.
-fn batch_length(bytes: &[u8]) -> Option<(i32, &[u8])> {
-    let (_base_offset, rest) = bytes.split_first_chunk::<8>()?;
-    let (length, rest) = rest.split_first_chunk::<4>()?;
-    Some((i32::from_be_bytes(*length), rest))
+/// The request's topics, each once: what is said of one a second time counts as more of its partitions.
+fn merged(topics: Vec<TopicProduceData>) -> Vec<TopicProduceData> {
+    let mut places: BTreeMap<(ByteString, Uuid), usize> = BTreeMap::new();
+    let mut out: Vec<TopicProduceData> = Vec::with_capacity(topics.len());
+    for topic in topics {
+        let place = *places.entry((topic.name.clone(), topic.topic_id)).or_insert(out.len());
+        match out.get_mut(place) {
+            Some(first) => first.partition_data.extend(topic.partition_data),
+            None => out.push(topic),
+        }
+    }
+    out
 }
 
-fn records(data: &produce_request::PartitionProduceData) -> Option<&bytes::Bytes> {
+fn records(data: &PartitionProduceData) -> Option<&bytes::Bytes> {
     data.records.as_ref().and_then(Records::as_bytes)
 }
 
@@ -139,12 +126,7 @@ fn refused(index: i32, error: ErrorCode, message: Option<&str>) -> Part {
 }
 
 /// Sends a topic's batches to their partitions. Of a partition named twice, only the last batch counts, as in Kafka.
-fn submit(
-    cx: &RequestContext,
-    topic: &produce_request::TopicProduceData,
-    acks: i16,
-    version: i16,
-) -> Vec<Part> {
+fn submit(cx: &RequestContext, topic: &TopicProduceData, acks: i16, version: i16) -> Vec<Part> {
     let found = if version >= FIRST_WITH_TOPIC_IDS {
         topics::by_id(cx, topic.topic_id)
     } else {
@@ -165,9 +147,7 @@ fn submit(
             }
             topic.partition(data.index)
         });
-        // Kafka leaves a request with null records unanswered; an error serves the client better.
-        let records = records(data).ok_or(ErrorCode::InvalidRecord);
-        let state = match handle.and_then(|handle| Ok((handle, records?))) {
+        let state = match handle.and_then(|handle| Ok((handle, acceptable(data, acks)?))) {
             Err(error) => State::Refused(AppendRefusal::of(error)),
             Ok((handle, records)) => {
                 let append = Append {
@@ -183,6 +163,17 @@ fn submit(
         parts.push(Part { index: data.index, state });
     }
     parts
+}
+
+/// The records, unless the request can be refused without looking into them.
+fn acceptable(data: &PartitionProduceData, acks: i16) -> Result<&bytes::Bytes, ErrorCode> {
+    match records(data) {
+        // Kafka leaves a request with null records unanswered; an error serves the client better.
+        None => Err(ErrorCode::InvalidRecord),
+        Some(records) if records.is_empty() => Err(ErrorCode::InvalidRecord),
+        Some(_) if !matches!(acks, -1..=1) => Err(ErrorCode::InvalidRequiredAcks),
+        Some(records) => Ok(records),
+    }
 }
 
 impl Part {
@@ -311,9 +302,9 @@ fn answer(part: &Part) -> PartitionProduceResponse {
             record_errors: refusal
                 .records
                 .iter()
-                .map(|record| BatchIndexAndErrorMessage {
-                    batch_index: record.index,
-                    batch_index_error_message: Some(record.fault.to_string().into()),
+                .map(|(index, message)| BatchIndexAndErrorMessage {
+                    batch_index: *index,
+                    batch_index_error_message: Some(message.as_str().into()),
                     ..Default::default()
                 })
                 .collect(),

@@ -15,6 +15,7 @@ mod header;
 pub mod legacy;
 pub mod rebuild;
 mod record;
+mod refusal;
 mod retain;
 mod snappy;
 pub mod validate;
