@@ -58,7 +58,7 @@ impl Names {
 
     fn text(&self, text: &str) -> String {
         let replaced = |text: String, (from, to): &(String, String)| text.replace(from, to);
-        self.texts.iter().fold(text.to_owned(), replaced)
+        name_times(&self.texts.iter().fold(text.to_owned(), replaced))
     }
 }
 
@@ -107,8 +107,10 @@ pub fn normalise(api: ApiKey, answer: &mut Value, names: &Names) {
     match answer {
         Value::Object(fields) => {
             for (name, value) in fields.iter_mut() {
-                if name == "records" {
-                    *value = tell_records(value, names);
+                match name.as_str() {
+                    "records" => *value = tell_records(value, names),
+                    "apiKeys" => *value = tell_apis(value),
+                    _ => {}
                 }
                 normalise(api, value, names);
                 if let Some((_, _, rule)) =
@@ -167,8 +169,40 @@ fn name_port(value: &mut Value, port: u16) {
 }
 
 fn is_now(number: i64) -> bool {
-    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as i64);
-    (number - now_ms).abs() < NOW_WINDOW_MS
+    is_near(number, now_ms())
+}
+
+fn is_near(number: i64, time_ms: i64) -> bool {
+    number.saturating_sub(time_ms).saturating_abs() < NOW_WINDOW_MS
+}
+
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as i64)
+}
+
+/// Replaces the bounds of timestamps in a text, which move with the time, by names.
+fn name_times(text: &str) -> String {
+    let bounds = [now_ms() + 3_600_000, now_ms() - i64::MAX];
+    let words = text.split(' ').map(|word| {
+        let digits = word.trim_matches(|c: char| !c.is_ascii_digit() && c != '-');
+        match digits.parse() {
+            Ok(number) if bounds.iter().any(|bound| is_near(number, *bound)) => {
+                word.replace(digits, "<bound>")
+            }
+            _ => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The versions of APIs by their names, so that each can be compared by itself.
+fn tell_apis(value: &Value) -> Value {
+    let name = |api: &Value| {
+        let key = api["apiKey"].as_i64().and_then(|key| ApiKey::try_from(i16::try_from(key).ok()?).ok());
+        key.map_or_else(|| api["apiKey"].to_string(), |key| key.name().to_owned())
+    };
+    let range = |api: &Value| json!(format!("{} to {}", api["minVersion"], api["maxVersion"]));
+    value.as_array().into_iter().flatten().map(|api| (name(api), range(api))).collect()
 }
 
 /// Batches as what they hold: compressors differ, and a checksum covers times.

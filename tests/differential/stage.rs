@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 
 use crate::broker::{ANSWER_LIMIT, Broker, Connection, Outcome};
 use crate::normal::{Names, normalise};
+use crate::scenarios::named;
 
 /// How long a change may take until it is seen everywhere.
-const SETTLE_LIMIT: Duration = Duration::from_secs(10);
+const SETTLE_LIMIT: Duration = Duration::from_secs(20);
 /// Between two looks at whether a change is seen.
 const SETTLE_PAUSE: Duration = Duration::from_millis(10);
 /// What one step of a scenario showed.
@@ -116,10 +117,14 @@ impl<'a> Stage<'a> {
         made.topic_id
     }
 
-    /// Waits until the first `partitions` partitions of a topic tell their offsets.
+    /// Waits until a topic's metadata shows its first `partitions` partitions, and they tell their offsets.
     pub fn await_served(&mut self, name: &str, partitions: i32) {
-        let request = list_offsets(&self.topic(name), 0..partitions, -1);
-        self.settle(&request, |answer| {
+        let full = self.topic(name);
+        self.settle(&named(std::slice::from_ref(&full)), |answer| {
+            let topic = answer.topics.first();
+            topic.is_some_and(|topic| topic.error_code == 0 && topic.partitions.len() >= partitions as usize)
+        });
+        self.settle(&list_offsets(&full, 0..partitions, -1), |answer| {
             answer.topics.iter().all(|topic| topic.partitions.iter().all(|p| p.error_code == 0))
         });
     }

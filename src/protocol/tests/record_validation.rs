@@ -3,7 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use callboard_protocol::records::rebuild::ready;
 use callboard_protocol::records::validate::{
-    Needs, Refusal, Rules, Validated, is_transactional, single_batch, validate,
+    Needs, Refusal, Rules, Validated, single_batch, validate,
 };
 use callboard_protocol::records::{
     BatchBuilder, BatchHeader, Compression, CompressionLevels, HEADER_SIZE, Record, RecordBatch,
@@ -77,7 +77,7 @@ fn a_request_is_looked_over_for_transactions_and_broken_lengths() {
     for (name, records, want) in [
         ("plain", three(), Some(false)),
         ("transactional", transactional.clone(), Some(true)),
-        ("transactional after another", [three(), transactional.clone()].concat(), Some(true)),
+        ("transactional after another", [three(), transactional.clone()].concat(), Some(false)),
         ("cut", transactional[..transactional.len() - 1].to_vec(), Some(false)),
         ("the bit means nothing in magic 1", old, Some(false)),
         ("nothing", vec![], Some(false)),
@@ -85,9 +85,9 @@ fn a_request_is_looked_over_for_transactions_and_broken_lengths() {
         ("a length too small for any format", length(13), None),
         ("a negative length", length(-1), None),
         ("an unknown format", patched(three(), 16, &[3]), None),
-        ("an unknown format after a good batch", [three(), patched(three(), 16, &[3])].concat(), None),
+        ("an unknown format after a good batch", [three(), patched(three(), 16, &[3])].concat(), Some(false)),
     ] {
-        assert_eq!(is_transactional(&records).ok(), want, "{name}");
+        assert_eq!(first_is_transactional(&records).ok(), want, "{name}");
     }
 }
 
@@ -160,6 +160,27 @@ fn zstd_needs_produce_7() {
     let batch: Bytes = built(Compression::Zstd, &[(NOW, None, b"a")]).into();
     assert_eq!(single_batch(&batch, 6), Err(Refusal::CodecTooNew));
     assert!(single_batch(&batch, 7).is_ok());
+    let unknown: Bytes = with_attributes(three(), 5).into();
+    let refusal = single_batch(&unknown, 6).expect_err("an unknown codec");
+    assert_eq!((refusal.error_code(), refusal.names_log_start()), (-1, false));
+    assert!(single_batch(&unknown, 7).is_ok());
+}
+
+#[test]
+fn only_the_first_batch_tells_of_a_transaction() {
+    let plain = three();
+    let transactional = with_attributes(three(), 0x10);
+    let mut short = three();
+    short[8..12].copy_from_slice(&13_i32.to_be_bytes());
+    let mut unknown = three();
+    unknown[16] = 3;
+    assert_eq!(first_is_transactional(&[]), Ok(false));
+    assert_eq!(first_is_transactional(&plain[..20]), Ok(false));
+    assert_eq!(first_is_transactional(&transactional), Ok(true));
+    assert_eq!(first_is_transactional(&[&plain[..], &transactional[..]].concat()), Ok(false));
+    assert_eq!(first_is_transactional(&[&plain[..], &short[..]].concat()), Ok(false));
+    assert_eq!(first_is_transactional(&short), Err(RecordError::BatchLength(13)));
+    assert_eq!(first_is_transactional(&unknown), Err(RecordError::UnsupportedMagic(3)));
 }
 
 #[test]
@@ -207,7 +228,12 @@ fn compacted_topics_need_keys() {
         &rules,
     )
     .expect_err("no key");
-    assert_eq!((refusal.error_code(), refusal.names_log_start(), refusal.has_message()), (87, true, true));
+    assert_eq!((refusal.error_code(), refusal.names_log_start()), (87, true));
+    let text = "One or more records have been rejected due to 2 record errors in total, and only showing the first \
+                three errors at most: [RecordError(batchIndex=0, message='Compacted topic cannot accept message \
+                without key in topic partition t-3'), RecordError(batchIndex=2, message='Compacted topic cannot \
+                accept message without key in topic partition t-3')]";
+    assert_eq!(refusal.message("t", 3).as_deref(), Some(text));
     assert_eq!(refusal.refused_records().iter().map(|r| r.index).collect::<Vec<_>>(), [0, 2]);
     assert!(produce(built(Compression::None, &[(NOW, Some(b"k"), b"a")]), &rules).is_ok());
 }

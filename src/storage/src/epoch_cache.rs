@@ -6,6 +6,9 @@ use crate::checkpoint;
 use crate::error::StorageError;
 use crate::fs::Durability;
 
+/// Stands for no epoch in requests. Others below 0 are epochs older than all, as in Kafka.
+const NO_EPOCH: i32 = -1;
+
 /// A leader epoch and the first offset written in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EpochEntry {
@@ -79,7 +82,7 @@ impl EpochCache {
     /// The largest epoch not above the one asked for, and the offset where it ends; `None` if the epoch is newer
     /// than any known or none is known.
     pub fn end_offset(&self, epoch: i32, log_end_offset: i64) -> Option<(i32, i64)> {
-        if epoch < 0 {
+        if epoch == NO_EPOCH {
             return None;
         }
         let higher = self.entries.partition_point(|entry| entry.epoch <= epoch);

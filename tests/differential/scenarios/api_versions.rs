@@ -1,7 +1,7 @@
 //! ApiVersions, and frames that are no requests.
 
 use callboard_protocol::ApiKey;
-use callboard_protocol::messages::{ApiVersionsRequest, MetadataRequest};
+use callboard_protocol::messages::{ApiVersionsRequest, DescribeClusterRequest, MetadataRequest};
 
 use crate::stage::{Stage, encode};
 
@@ -32,11 +32,14 @@ pub fn answers(s: &mut Stage<'_>) {
         s.send(&format!("named {name:?} {version:?}"), &request(name, version));
         s.send("the connection goes on", &good);
     }
-    s.send("for another cluster", &ApiVersionsRequest { cluster_id: Some("other".into()), ..good.clone() });
-    s.send("for another node", &ApiVersionsRequest { node_id: 77, ..good.clone() });
-    let both = ApiVersionsRequest { cluster_id: Some("other".into()), node_id: 1, ..good.clone() };
-    s.send("for another cluster's node", &both);
-    s.send("for this node of any cluster", &ApiVersionsRequest { node_id: 1, ..good.clone() });
+    let cluster = s.ask(&DescribeClusterRequest::default()).cluster_id;
+    let clusters = [None, Some(cluster), Some("other".into()), Some("".into())];
+    for (cluster, cluster_id) in ["none", "this", "another", "empty"].into_iter().zip(clusters) {
+        for node_id in [-1, 1, 77, -2] {
+            let request = ApiVersionsRequest { cluster_id: cluster_id.clone(), node_id, ..good.clone() };
+            s.send(&format!("cluster {cluster}, node {node_id}"), &request);
+        }
+    }
     s.visit_controller();
     s.send("of the controller", &good);
     s.send("of the controller, a bad name", &request("", ""));

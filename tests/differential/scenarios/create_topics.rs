@@ -51,6 +51,7 @@ pub fn good(s: &mut Stage<'_>) {
     s.send("it exists", &request(vec![topic(s.topic("a"), 1)]));
     s.send("two", &request(vec![topic(s.topic("b"), 3), topic(s.topic("c"), 2)]));
     s.await_served("b", 3);
+    s.await_served("c", 2);
     s.see("two in metadata", &named(&[s.topic("b"), s.topic("c")]));
     let defaults = CreatableTopic { replication_factor: -1, ..topic(s.topic("d"), -1) };
     s.send("defaults", &request(vec![defaults]));

@@ -54,6 +54,9 @@ pub fn all(s: &mut Stage<'_>) {
     s.send("id and name", &by_id(&[(d, Some(s.topic("d")))]));
     s.send("an id twice", &by_id(&[(d, None), (d, None)]));
     s.send("an id, and its name by itself", &by_id(&[(d, None), (Uuid::ZERO, Some(s.topic("d")))]));
+    let d_named = (Uuid::ZERO, Some(s.topic("d")));
+    s.send("an id twice, and its name", &by_id(&[(d, None), d_named.clone(), (d, None)]));
+    s.send("a name twice, and its id", &by_id(&[d_named.clone(), d_named.clone(), (d, None)]));
     s.send("an id", &by_id(&[(d, None)]));
     for timeout_ms in [0, -1] {
         s.create(&format!("timeout{timeout_ms}"), 1);

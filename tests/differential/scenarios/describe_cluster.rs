@@ -18,6 +18,8 @@ pub fn kinds(s: &mut Stage<'_>) {
         let rights =
             DescribeClusterRequest { include_cluster_authorized_operations: true, ..Default::default() };
         s.send(&format!("{at}: what is allowed"), &rights);
+        let rights = DescribeClusterRequest { endpoint_type: 2, ..rights };
+        s.send(&format!("{at}: what is allowed, of controllers"), &rights);
         let fenced = DescribeClusterRequest { include_fenced_brokers: true, ..Default::default() };
         s.send(&format!("{at}: fenced ones too"), &fenced);
         let fenced = DescribeClusterRequest { endpoint_type: 2, ..fenced };

@@ -12,6 +12,9 @@ use super::{UNKNOWN_ID, bad_names};
 use crate::records::{batch, store};
 use crate::stage::Stage;
 
+/// How long a fetch waits that finds nothing, in milliseconds: so long that one that does not wait is told apart.
+const WAIT_MS: i32 = 600;
+
 /// A partition at an offset.
 fn at(partition: i32, fetch_offset: i64) -> FetchPartition {
     FetchPartition {
@@ -127,18 +130,18 @@ pub fn waits(s: &mut Stage<'_>) {
     let timed = |s: &mut Stage<'_>, note: &str, request: &FetchRequest| {
         let start = Instant::now();
         s.send(note, request);
-        let waited = start.elapsed().as_millis() >= 180;
+        let waited = start.elapsed().as_millis() as i64 >= i64::from(request.max_wait_ms.max(WAIT_MS)) - 50;
         s.note(&format!("{note}: waited"), json!(waited));
     };
-    timed(s, "empty", &waiting(0, 200, 1));
-    timed(s, "empty, no bytes wanted", &waiting(0, 200, 0));
-    timed(s, "empty, negative bytes wanted", &waiting(0, 200, -1));
+    timed(s, "empty", &waiting(0, WAIT_MS, 1));
+    timed(s, "empty, no bytes wanted", &waiting(0, WAIT_MS, 0));
+    timed(s, "empty, negative bytes wanted", &waiting(0, WAIT_MS, -1));
     timed(s, "empty, a negative time", &waiting(0, -5, 1));
-    timed(s, "an offset outside", &waiting(9, 200, 1));
+    timed(s, "an offset outside", &waiting(9, WAIT_MS, 1));
     store(s, id, 0, &[batch(&["a"])]);
     timed(s, "a record", &waiting(0, 5000, 1));
-    timed(s, "more wanted than is there", &waiting(0, 200, 100_000));
-    timed(s, "at the end", &waiting(1, 200, 1));
+    timed(s, "more wanted than is there", &waiting(0, WAIT_MS, 100_000));
+    timed(s, "at the end", &waiting(1, WAIT_MS, 1));
 }
 
 /// Sessions: full, incremental, forgotten, ended, unknown.

@@ -147,7 +147,11 @@ pub fn bad(s: &mut Stage<'_>) {
 
 /// Settings of brokers, loggers, groups and metrics.
 pub fn others(s: &mut Stage<'_>) {
-    let brokers: [(&str, Change<'_>); 24] = [
+    let brokers: [(&str, Change<'_>); 28] = [
+        ("1", (SUBTRACT, "log.retention.ms", Some("1"))),
+        ("1", (APPEND, "no.such", Some("1"))),
+        ("g", (APPEND, "log.retention.ms", Some("1"))),
+        ("", (APPEND, "log.retention.ms", Some("1"))),
         ("9", (SET, "log.cleaner.threads", Some("1"))),
         ("x", (SET, "log.cleaner.threads", Some("1"))),
         ("-1", (SET, "log.cleaner.threads", Some("1"))),
@@ -176,7 +180,13 @@ pub fn others(s: &mut Stage<'_>) {
     for (name, change) in brokers {
         s.send(&format!("broker {name:?} {change:?}"), &request(vec![resource(4, &name.into(), &[change])]));
     }
-    let loggers: [(&str, Change<'_>); 6] = [
+    let loggers: [(&str, Change<'_>); 12] = [
+        ("1", (SET, "no.such.Logger", Some("LOUD"))),
+        ("1", (SET, "no.such.Logger", None)),
+        ("1", (APPEND, "no.such.Logger", Some("INFO"))),
+        ("1", (SUBTRACT, "no.such.Logger", Some("INFO"))),
+        ("1", (DELETE, "no.such.Logger", None)),
+        ("1", (9, "no.such.Logger", Some("INFO"))),
         ("1", (SET, "no.such.Logger", Some("DEBUG"))),
         ("1", (SET, "root", Some("LOUD"))),
         ("9", (SET, "root", Some("INFO"))),

@@ -17,8 +17,12 @@ mod offsets;
 mod produce;
 mod producers;
 mod quorum;
+mod shapes;
 
+use callboard_protocol::messages as m;
 use callboard_protocol::{ApiKey, ByteString, Uuid};
+
+pub use metadata::named;
 
 use crate::stage::Stage;
 
@@ -104,4 +108,23 @@ scenarios! {
     DescribeProducers "describe-producers" producers::active;
     DescribeLogDirs "describe-log-dirs" producers::log_dirs;
     DescribeLogDirs "describe-log-dirs-all" [alone] producers::all_log_dirs;
+    Metadata "shape-metadata" [alone] shapes::list_first::<m::MetadataRequest>;
+    DescribeTopicPartitions "shape-describe-topic-partitions" [alone] shapes::list_first::<m::DescribeTopicPartitionsRequest>;
+    DescribeCluster "shape-describe-cluster" shapes::any::<m::DescribeClusterRequest>;
+    CreateTopics "shape-create-topics" shapes::list_first::<m::CreateTopicsRequest>;
+    DeleteTopics "shape-delete-topics" shapes::list_first::<m::DeleteTopicsRequest>;
+    CreatePartitions "shape-create-partitions" shapes::list_first::<m::CreatePartitionsRequest>;
+    DeleteRecords "shape-delete-records" shapes::list_first::<m::DeleteRecordsRequest>;
+    DescribeConfigs "shape-describe-configs" shapes::list_first::<m::DescribeConfigsRequest>;
+    AlterConfigs "shape-alter-configs" shapes::list_first::<m::AlterConfigsRequest>;
+    IncrementalAlterConfigs "shape-incremental-alter-configs" shapes::list_first::<m::IncrementalAlterConfigsRequest>;
+    ListConfigResources "shape-list-config-resources" [alone] shapes::any::<m::ListConfigResourcesRequest>;
+    DescribeQuorum "shape-describe-quorum" shapes::list_first::<m::DescribeQuorumRequest>;
+    UpdateFeatures "shape-update-features" shapes::any::<m::UpdateFeaturesRequest>;
+    Fetch "shape-fetch" shapes::any::<m::FetchRequest>;
+    ListOffsets "shape-list-offsets" shapes::any::<m::ListOffsetsRequest>;
+    OffsetForLeaderEpoch "shape-offset-for-leader-epoch" shapes::any::<m::OffsetForLeaderEpochRequest>;
+    InitProducerId "shape-init-producer-id" shapes::any::<m::InitProducerIdRequest>;
+    DescribeProducers "shape-describe-producers" shapes::list_first::<m::DescribeProducersRequest>;
+    DescribeLogDirs "shape-describe-log-dirs" [alone] shapes::list_first::<m::DescribeLogDirsRequest>;
 }

@@ -88,6 +88,17 @@ pub fn stored(s: &mut Stage<'_>) {
         keyless.append(TIME_MS, Some(b"k"), Some(b"v"), &[]);
         keyless.append(TIME_MS, None, Some(b"v"), &[]);
         s.send(&format!("{name}: no key"), &produce(s, to, 0, Some(keyless.build().expect("a batch"))));
+        let mut keyless = BatchBuilder::default();
+        (0..5).for_each(|_| keyless.append(TIME_MS, None, Some(b"v"), &[]));
+        s.send(&format!("{name}: no keys"), &produce(s, to, 0, Some(keyless.build().expect("a batch"))));
+        let claimed = with_header(&batch(&["e"]), |h| h.set_timestamp_type(TimestampType::LogAppendTime));
+        s.send(&format!("{name}: append time claimed"), &produce(s, to, 0, Some(claimed)));
+        let mut mixed = BatchBuilder::default();
+        for (key, time) in [(None, TIME_MS), (Some(&b"k"[..]), i64::MAX / 2), (None, 0), (None, 1), (None, 2)]
+        {
+            mixed.append(time, key, Some(b"v"), &[]);
+        }
+        s.send(&format!("{name}: several faults"), &produce(s, to, 0, Some(mixed.build().expect("a batch"))));
         read_all(s, name, 0..1);
     }
 }
@@ -171,6 +182,13 @@ fn bad() -> Vec<(&'static str, Bytes)> {
         ("gzip, too many counted", with_header(&gzip, |h| (h.record_count, h.last_offset_delta) = (3, 2))),
         ("gzip, a control batch", with_header(&gzip, |h| h.set_control(true))),
         ("zeros", Bytes::from_static(&[0; 200])),
+        (
+            "a negative length behind",
+            [&good[..], &with_bytes(&good, 8, &(-1_i32).to_be_bytes())[..]].concat().into(),
+        ),
+        ("magic 3 behind", [&good[..], &with_bytes(&good, 16, &[3])[..]].concat().into()),
+        ("a cut batch behind", [&good[..], &good[..70]].concat().into()),
+        ("transactional behind", [&good[..], &change(|h| h.set_transactional(true))[..]].concat().into()),
     ]
 }
 
@@ -204,10 +222,16 @@ pub fn bad_requests(s: &mut Stage<'_>) {
     for acks in [2, -2, i16::MAX] {
         s.send(&format!("acks {acks}"), &produce_all(acks, vec![topic_data(s, a, vec![(0, records())])]));
     }
-    s.send(
-        "acks 2 for a missing topic",
-        &produce_all(2, vec![topic_data(s, (&missing, UNKNOWN_ID), vec![(0, records())])]),
-    );
+    let cases = [
+        ("a missing topic", topic_data(s, (&missing, UNKNOWN_ID), vec![(0, records())])),
+        ("a missing partition", topic_data(s, a, vec![(5, records())])),
+        ("a corrupt batch", topic_data(s, a, vec![(0, Some(with_bytes(&batch(&["a"]), 17, &[1])))])),
+        ("magic 3", topic_data(s, a, vec![(0, Some(with_bytes(&batch(&["a"]), 16, &[3])))])),
+        ("no bytes", topic_data(s, a, vec![(0, Some(Bytes::new()))])),
+    ];
+    for (note, data) in cases {
+        s.send(&format!("acks 2, {note}"), &produce_all(2, vec![data]));
+    }
     s.send(
         "a partition twice",
         &produce_all(1, vec![topic_data(s, a, vec![(0, records()), (0, records())])]),

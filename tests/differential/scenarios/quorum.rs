@@ -57,7 +57,7 @@ fn update(updates: &[(&str, i16, i8)]) -> UpdateFeaturesRequest {
 
 /// Levels that are there already, and levels and features that are not.
 pub fn features(s: &mut Stage<'_>) {
-    let cases: [&[(&str, i16, i8)]; 27] = [
+    let cases: [&[(&str, i16, i8)]; 30] = [
         &[],
         &[("metadata.version", 33, 1)],
         &[("metadata.version", 34, 1)],
@@ -76,6 +76,9 @@ pub fn features(s: &mut Stage<'_>) {
         &[("kraft.version", 2, 1)],
         &[("no.such.feature", 1, 1)],
         &[("no.such.feature", 0, 2)],
+        &[("no.such.feature", 0, 1)],
+        &[("no.such.feature", 0, 3)],
+        &[("no.such.feature", 1, 2)],
         &[("", 1, 1)],
         &[("transaction.version", 2, 0)],
         &[("transaction.version", 2, 4)],

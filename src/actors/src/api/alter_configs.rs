@@ -1,35 +1,25 @@
-//! AlterConfigs: what this broker checks itself, then the controller.
+//! AlterConfigs: what this broker checks itself, then the controller. IncrementalAlterConfigs goes the same way.
 
-use callboard_metadata::controller::check_alter_configs;
-use callboard_protocol::messages::alter_configs_response::AlterConfigsResourceResponse;
+use callboard_metadata::controller::{Alteration, check_alteration};
 use callboard_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
 
 use super::{RequestContext, controlled};
+use crate::control::controller::ControllerRequest;
 
 /// Replaces configs; each resource gets its own error.
 pub async fn handle(cx: &RequestContext, request: AlterConfigsRequest, version: i16) -> AlterConfigsResponse {
-    let (passed, mut answers) = check_alter_configs(&request, cx.services.node_id);
-    if !passed.resources.is_empty() {
-        let asked = passed.resources.clone();
-        match controlled::decide_untimed(cx, passed, version).await {
-            Ok(response) => answers.extend(response.responses),
-            Err(code) => {
-                answers.extend(asked.into_iter().map(|resource| AlterConfigsResourceResponse {
-                    error_code: code as i16,
-                    error_message: None,
-                    resource_type: resource.resource_type,
-                    resource_name: resource.resource_name,
-                    ..Default::default()
-                }));
-            }
-        }
+    alter(cx, &request, version).await
+}
+
+/// Has configs changed; answers stand in the order of the request.
+pub(super) async fn alter<Q>(cx: &RequestContext, request: &Q, version: i16) -> Q::Response
+where
+    Q: Alteration + ControllerRequest,
+{
+    let checked = check_alteration(request, cx.services.node_id);
+    let Some(passed) = checked.passed() else { return checked.answered(Q::respond(Vec::new())) };
+    match controlled::decide_untimed(cx, passed.clone(), version).await {
+        Ok(decided) => checked.answered(decided),
+        Err(code) => checked.refused(code),
     }
-    // Answers stand in the order of the request.
-    let place = |answer: &AlterConfigsResourceResponse| {
-        request.resources.iter().position(|resource| {
-            resource.resource_type == answer.resource_type && resource.resource_name == answer.resource_name
-        })
-    };
-    answers.sort_by_key(place);
-    AlterConfigsResponse { responses: answers, ..Default::default() }
 }

@@ -70,13 +70,13 @@ fn refusal(cx: &RequestContext, request: &ApiVersionsRequest, version: i16) -> O
     if version < FIRST_WITH_TARGET {
         return None;
     }
-    if request.cluster_id.as_ref().is_some_and(|id| **id != *cx.services.cluster_id) {
-        return Some(ErrorCode::RebootstrapRequired);
+    // Cluster and node belong together; a client that knows them from before may have reached somebody else.
+    match (&request.cluster_id, request.node_id) {
+        (None, -1) => None,
+        (None, _) | (Some(_), -1) => Some(ErrorCode::InvalidRequest),
+        (Some(cluster), node) if **cluster == *cx.services.cluster_id && node == cx.services.node_id => None,
+        (Some(_), _) => Some(ErrorCode::RebootstrapRequired),
     }
-    if request.node_id != -1 && request.node_id != cx.services.node_id {
-        return Some(ErrorCode::InvalidRequest);
-    }
-    None
 }
 
 /// Letters, digits, dots and dashes, with a letter or digit at both ends.

@@ -9,30 +9,37 @@ use callboard_protocol::messages::delete_records_response::{
 use callboard_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
 
 use super::RequestContext;
-use super::topics::{self, Found};
+use super::topics::{self, ByPartition, Found};
 use crate::replicas::messages::DeleteRecords;
 use crate::replicas::{Goal, Kind, PartitionHandle, Wait};
 
 /// Raises each log's start, and waits until all replicas have done so.
 pub async fn handle(cx: &RequestContext, request: DeleteRecordsRequest, _: i16) -> DeleteRecordsResponse {
     let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
-    let mut topics = Vec::with_capacity(request.topics.len());
-    for topic in request.topics {
-        let found = topics::by_name(cx, &topic.name);
-        let mut partitions = Vec::with_capacity(topic.partitions.len());
-        for partition in topic.partitions {
-            let deleted = match find(&found, partition.partition_index) {
-                Ok(handle) => delete(cx, handle, partition.offset, timeout).await,
+    // Of a partition named twice, the last offset counts.
+    let mut offsets = ByPartition::new();
+    for topic in &request.topics {
+        for partition in &topic.partitions {
+            topics::ask_of(&mut offsets, &topic.name, partition.partition_index, partition.offset);
+        }
+    }
+    let mut topics = Vec::with_capacity(offsets.len());
+    for (name, asked) in offsets {
+        let found = topics::by_name(cx, &name);
+        let mut partitions = Vec::with_capacity(asked.len());
+        for (partition_index, offset) in asked {
+            let deleted = match find(&found, partition_index) {
+                Ok(handle) => delete(cx, handle, offset, timeout).await,
                 Err(error) => Err(error),
             };
             partitions.push(DeleteRecordsPartitionResult {
-                partition_index: partition.partition_index,
+                partition_index,
                 low_watermark: deleted.unwrap_or(-1),
                 error_code: deleted.err().map_or(0, |error| error as i16),
                 ..Default::default()
             });
         }
-        topics.push(DeleteRecordsTopicResult { name: topic.name, partitions, ..Default::default() });
+        topics.push(DeleteRecordsTopicResult { name, partitions, ..Default::default() });
     }
     DeleteRecordsResponse { topics, ..Default::default() }
 }

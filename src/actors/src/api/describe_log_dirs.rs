@@ -17,8 +17,12 @@ const UNKNOWN_BYTES: i64 = -1;
 
 /// Describes all directories, with the partitions asked for or all.
 pub async fn handle(cx: &RequestContext, request: DescribeLogDirsRequest, _: i16) -> DescribeLogDirsResponse {
-    let wanted: Option<BTreeMap<ByteString, BTreeSet<i32>>> = request.topics.map(|topics| {
-        topics.into_iter().map(|topic| (topic.topic, topic.partitions.into_iter().collect())).collect()
+    let wanted = request.topics.map(|topics| {
+        let mut wanted: BTreeMap<ByteString, BTreeSet<i32>> = BTreeMap::new();
+        for topic in topics {
+            wanted.entry(topic.topic).or_default().extend(topic.partitions);
+        }
+        wanted
     });
     let held = cx.services.replicas.registry.held();
     let mut by_directory: BTreeMap<usize, BTreeMap<ByteString, Vec<DescribeLogDirsPartition>>> =

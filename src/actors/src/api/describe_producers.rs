@@ -1,10 +1,11 @@
 //! DescribeProducers: who writes to a partition.
 
-use callboard_protocol::ErrorCode;
+use callboard_metadata::topic_name;
 use callboard_protocol::messages::describe_producers_response::{
     PartitionResponse, ProducerState, TopicResponse,
 };
 use callboard_protocol::messages::{DescribeProducersRequest, DescribeProducersResponse};
+use callboard_protocol::{ByteString, ErrorCode};
 
 use super::RequestContext;
 use super::topics::{self, Found};
@@ -18,17 +19,23 @@ pub async fn handle(
 ) -> DescribeProducersResponse {
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in request.topics {
-        let found = topics::by_name(cx, &topic.name);
+        let found = find(cx, &topic.name);
         let mut partitions = Vec::with_capacity(topic.partition_indexes.len());
         for partition_index in topic.partition_indexes {
-            let producers = ask(&found, partition_index).await;
-            let error = producers.as_ref().err().copied();
-            partitions.push(PartitionResponse {
-                partition_index,
-                error_code: error.map_or(0, |error| error as i16),
-                error_message: error.map(|error| error.message().into()),
-                active_producers: producers.unwrap_or_default().into_iter().map(state).collect(),
-                ..Default::default()
+            let part = PartitionResponse { partition_index, ..Default::default() };
+            partitions.push(match &found {
+                // Only what is wrong with a topic has a text.
+                Err((error, message)) => {
+                    let error_message = Some(message.clone());
+                    PartitionResponse { error_code: *error as i16, error_message, ..part }
+                }
+                Ok(topic) => match ask(topic, partition_index).await {
+                    Err(error) => PartitionResponse { error_code: error as i16, ..part },
+                    Ok(producers) => {
+                        let active_producers = producers.into_iter().map(state).collect();
+                        PartitionResponse { active_producers, ..part }
+                    }
+                },
             });
         }
         topics.push(TopicResponse { name: topic.name, partitions, ..Default::default() });
@@ -36,8 +43,13 @@ pub async fn handle(
     DescribeProducersResponse { topics, ..Default::default() }
 }
 
-async fn ask(topic: &Result<Found<'_>, ErrorCode>, index: i32) -> Result<Vec<ProducerInfo>, ErrorCode> {
-    let handle = topic.as_ref().map_err(|error| *error)?.partition(index)?;
+fn find<'a>(cx: &'a RequestContext, name: &str) -> Result<Found<'a>, (ErrorCode, ByteString)> {
+    topic_name::validate(name).map_err(|message| (ErrorCode::InvalidTopicException, message.into()))?;
+    topics::by_name(cx, name).map_err(|error| (error, error.message().into()))
+}
+
+async fn ask(topic: &Found<'_>, index: i32) -> Result<Vec<ProducerInfo>, ErrorCode> {
+    let handle = topic.partition(index)?;
     handle.actor().ask(DescribeProducers).await.map_err(|_| ErrorCode::NotLeaderOrFollower)?
 }
 

@@ -1,7 +1,5 @@
 //! ListOffsets: the ends of a log, and offsets by time.
 
-use std::collections::BTreeSet;
-
 use callboard_protocol::ErrorCode;
 use callboard_protocol::messages::list_offsets_request::ListOffsetsPartition;
 use callboard_protocol::messages::list_offsets_response::{
@@ -10,8 +8,9 @@ use callboard_protocol::messages::list_offsets_response::{
 use callboard_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
 use callboard_storage::{LogReader, StorageError, TimestampOffset};
 
-use super::{RequestContext, topics};
-use crate::replicas::{Isolation, PartitionHandle};
+use super::RequestContext;
+use super::topics::{self, ByPartition};
+use crate::replicas::Isolation;
 
 /// Timestamps that stand for something else, and the first version that knows each.
 const LATEST: i64 = -1;
@@ -34,24 +33,29 @@ const NOTHING: Found = (-1, -1, -1);
 /// Looks each partition's offset up.
 pub async fn handle(cx: &RequestContext, request: ListOffsetsRequest, version: i16) -> ListOffsetsResponse {
     let isolation = isolation(&request);
-    let mut topics = Vec::with_capacity(request.topics.len());
-    let mut seen = BTreeSet::new();
+    // A partition named twice is refused.
+    let mut wanted = ByPartition::new();
     for topic in request.topics {
-        let found = topics::by_name(cx, &topic.name);
-        let mut partitions = Vec::with_capacity(topic.partitions.len());
         for partition in topic.partitions {
-            let again = !seen.insert((topic.name.clone(), partition.partition_index));
-            let looked_up = match &found {
-                _ if again => Err(ErrorCode::InvalidRequest),
-                Err(error) => Err(*error),
-                Ok(topic) => match topic.partition(partition.partition_index) {
-                    Err(error) => Err(error),
-                    Ok(handle) => look_up(cx, handle, &partition, isolation, version).await,
-                },
-            };
-            partitions.push(answer(partition.partition_index, looked_up, version));
+            let index = partition.partition_index;
+            if topics::ask_of(&mut wanted, &topic.name, index, Ok(partition)).is_some() {
+                topics::ask_of(&mut wanted, &topic.name, index, Err(ErrorCode::InvalidRequest));
+            }
         }
-        topics.push(ListOffsetsTopicResponse { name: topic.name, partitions, ..Default::default() });
+    }
+    let mut topics = Vec::with_capacity(wanted.len());
+    for (name, asked) in wanted {
+        let found = topics::by_name(cx, &name);
+        let mut partitions = Vec::with_capacity(asked.len());
+        for (index, asked) in asked {
+            let looked_up = match (asked, &found) {
+                (Err(error), _) => Err(error),
+                (_, Err(error)) => Err(*error),
+                (Ok(asked), Ok(topic)) => look_up(cx, topic, &asked, isolation, version).await,
+            };
+            partitions.push(answer(index, looked_up, version));
+        }
+        topics.push(ListOffsetsTopicResponse { name, partitions, ..Default::default() });
     }
     ListOffsetsResponse { topics, ..Default::default() }
 }
@@ -77,21 +81,24 @@ fn answer(
 }
 
 /// Where the log ends for the one who asks.
-fn isolation(request: &ListOffsetsRequest) -> Isolation {
+fn isolation(request: &ListOffsetsRequest) -> Result<Isolation, ErrorCode> {
     match (request.replica_id, request.isolation_level) {
-        (0.., _) => Isolation::LogEnd,
-        (_, 1) => Isolation::LastStable,
-        _ => Isolation::HighWatermark,
+        (0.., _) => Ok(Isolation::LogEnd),
+        (_, 0) => Ok(Isolation::HighWatermark),
+        (_, 1) => Ok(Isolation::LastStable),
+        _ => Err(ErrorCode::InvalidRequest),
     }
 }
 
 async fn look_up(
     cx: &RequestContext,
-    handle: PartitionHandle,
+    topic: &topics::Found<'_>,
     wanted: &ListOffsetsPartition,
-    isolation: Isolation,
+    isolation: Result<Isolation, ErrorCode>,
     version: i16,
 ) -> Result<Found, ErrorCode> {
+    let handle = topic.partition(wanted.partition_index)?;
+    let isolation = isolation?;
     let view = handle.view();
     let reader = view.as_leader(wanted.current_leader_epoch)?;
     let offsets = view.offsets_of(&reader);

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use callboard_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use callboard_protocol::messages::produce_response::{
     BatchIndexAndErrorMessage, LeaderIdAndEpoch, PartitionProduceResponse, TopicProduceResponse,
 };
-use callboard_protocol::messages::{ProduceRequest, ProduceResponse, produce_request};
-use callboard_protocol::records::validate::{Refusal, is_transactional};
+use callboard_protocol::messages::{ProduceRequest, ProduceResponse};
+use callboard_protocol::records::RecordError;
+use callboard_protocol::records::validate::first_is_transactional;
 use callboard_protocol::{ByteString, ErrorCode, Uuid};
 use callboard_storage::Origin;
 
@@ -43,10 +45,13 @@ enum State {
 /// have them.
 pub async fn handle(
     cx: &RequestContext,
-    request: ProduceRequest,
+    mut request: ProduceRequest,
     frame: Bytes,
     version: i16,
 ) -> Answer<ProduceResponse> {
+    if request.topic_data.len() > 1 {
+        request.topic_data = merged(std::mem::take(&mut request.topic_data));
+    }
     let acks = request.acks;
     let timeout = Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0));
     let refusal = whole_refusal(&request, &frame);
@@ -56,10 +61,12 @@ pub async fn handle(
     };
     let mut topics: Vec<(ByteString, Uuid, Vec<Part>)> = Vec::with_capacity(request.topic_data.len());
     for (topic_at, topic) in request.topic_data.into_iter().enumerate() {
-        let parts = match refusal {
-            Some((error, message)) => {
-                topic.partition_data.iter().map(|data| refused(data.index, error, message)).collect()
-            }
+        let parts = match &refusal {
+            Some((error, message)) => topic
+                .partition_data
+                .iter()
+                .map(|data| refused(data.index, *error, message.as_deref()))
+                .collect(),
             None => submit(cx, &topic, &frame, acks, version, |index| memberships.of(topic_at, index)),
         };
         topics.push((topic.name, topic.topic_id, parts));
@@ -82,23 +89,43 @@ pub async fn handle(
 }
 
 /// What is wrong with the request as a whole, and the text that Kafka sends with it.
-fn whole_refusal(request: &ProduceRequest, frame: &Bytes) -> Option<(ErrorCode, Option<&'static str>)> {
-    if !matches!(request.acks, -1..=1) {
-        return Some((ErrorCode::InvalidRequiredAcks, None));
-    }
+fn whole_refusal(request: &ProduceRequest, frame: &[u8]) -> Option<(ErrorCode, Option<String>)> {
     let data = request.topic_data.iter().flat_map(|topic| &topic.partition_data);
     let mut records = data.filter_map(|data| data.records.as_ref()?.within(frame));
-    let found =
-        records.try_fold(false, |found, records| Ok::<_, Refusal>(found || is_transactional(records)?));
+    let found = records
+        .try_fold(false, |found, records| Ok::<_, RecordError>(found || first_is_transactional(records)?));
     match found {
-        Err(_) => {
-            Some((ErrorCode::CorruptMessage, Some("The request holds a record batch that is corrupt.")))
-        }
+        Err(error) => Some((ErrorCode::CorruptMessage, Some(corruption(&error)))),
         Ok(true) if request.transactional_id.is_none() => {
             Some((ErrorCode::TransactionalIdAuthorizationFailed, None))
         }
         Ok(_) => None,
     }
+}
+
+/// Kafka's words for what is wrong with a first batch.
+fn corruption(error: &RecordError) -> String {
+    match error {
+        RecordError::BatchLength(length) => {
+            format!("Record size {length} is less than the minimum record overhead (14)")
+        }
+        RecordError::UnsupportedMagic(magic) => format!("Invalid magic found in record: {magic}"),
+        other => other.to_string(),
+    }
+}
+
+/// The request's topics, each once: what is said of one a second time counts as more of its partitions.
+fn merged(topics: Vec<TopicProduceData>) -> Vec<TopicProduceData> {
+    let mut places: BTreeMap<(ByteString, Uuid), usize> = BTreeMap::new();
+    let mut out: Vec<TopicProduceData> = Vec::with_capacity(topics.len());
+    for topic in topics {
+        let place = *places.entry((topic.name.clone(), topic.topic_id)).or_insert(out.len());
+        match out.get_mut(place) {
+            Some(first) => first.partition_data.extend(topic.partition_data),
+            None => out.push(topic),
+        }
+    }
+    out
 }
 
 fn refused(index: i32, error: ErrorCode, message: Option<&str>) -> Part {
@@ -109,7 +136,7 @@ fn refused(index: i32, error: ErrorCode, message: Option<&str>) -> Part {
 /// Sends a topic's batches to their partitions. Of a partition named twice, only the last batch counts, as in Kafka.
 fn submit(
     cx: &RequestContext,
-    topic: &produce_request::TopicProduceData,
+    topic: &TopicProduceData,
     frame: &Bytes,
     acks: i16,
     version: i16,
@@ -135,10 +162,8 @@ fn submit(
             }
             topic.partition(data.index)
         });
-        // Kafka leaves a request with null records unanswered; an error serves the client better.
-        let records = data.records.as_ref().and_then(|records| records.of_frame(frame));
-        let records = records.ok_or(ErrorCode::InvalidRecord);
-        let found = handle.and_then(|handle| Ok((handle, records?))).map_err(AppendRefusal::of);
+        let found = handle.and_then(|handle| Ok((handle, acceptable(data, frame, acks)?)));
+        let found = found.map_err(AppendRefusal::of);
         let state = match found.and_then(|found| Ok((found, membership(data.index)?))) {
             Err(refusal) => State::Refused(refusal),
             Ok(((handle, records), membership)) => {
@@ -156,6 +181,17 @@ fn submit(
         parts.push(Part { index: data.index, state });
     }
     parts
+}
+
+/// The records, unless the request can be refused without looking into them.
+fn acceptable(data: &PartitionProduceData, frame: &Bytes, acks: i16) -> Result<Bytes, ErrorCode> {
+    match data.records.as_ref().and_then(|records| records.of_frame(frame)) {
+        // Kafka leaves a request with null records unanswered; an error serves the client better.
+        None => Err(ErrorCode::InvalidRecord),
+        Some(records) if records.is_empty() => Err(ErrorCode::InvalidRecord),
+        Some(_) if !matches!(acks, -1..=1) => Err(ErrorCode::InvalidRequiredAcks),
+        Some(records) => Ok(records),
+    }
 }
 
 impl Part {
@@ -284,9 +320,9 @@ fn answer(part: &Part) -> PartitionProduceResponse {
             record_errors: refusal
                 .records
                 .iter()
-                .map(|record| BatchIndexAndErrorMessage {
-                    batch_index: record.index,
-                    batch_index_error_message: Some(record.fault.to_string().into()),
+                .map(|(index, message)| BatchIndexAndErrorMessage {
+                    batch_index: *index,
+                    batch_index_error_message: Some(message.as_str().into()),
                     ..Default::default()
                 })
                 .collect(),

@@ -1,6 +1,8 @@
 //! Topics and partitions as requests name them.
 
-use callboard_protocol::{ErrorCode, Uuid};
+use std::collections::BTreeMap;
+
+use callboard_protocol::{ByteString, ErrorCode, Uuid};
 
 use super::RequestContext;
 use crate::replicas::PartitionHandle;
@@ -9,6 +11,21 @@ use crate::replicas::PartitionHandle;
 pub(super) const ADMIN_CLIENT: &str = "__admin_client";
 /// Topics that hold the coordinators' state, which clients may not write to.
 const INTERNAL: [&str; 3] = ["__consumer_offsets", "__transaction_state", "__share_group_state"];
+
+/// What a request asks of partitions, each once, as Kafka answers it: a topic that is named twice is one topic, and one
+/// without partitions is none.
+pub(super) type ByPartition<T> = BTreeMap<ByteString, BTreeMap<i32, T>>;
+
+/// Puts what is asked of one partition to the rest, and gives back what was asked of it before.
+pub(super) fn ask_of<T>(all: &mut ByPartition<T>, topic: &ByteString, partition: i32, asked: T) -> Option<T> {
+    match all.get_mut(topic) {
+        Some(partitions) => partitions.insert(partition, asked),
+        None => {
+            all.insert(topic.clone(), BTreeMap::from([(partition, asked)]));
+            None
+        }
+    }
+}
 
 /// A topic that the metadata has.
 pub(super) struct Found<'a> {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use callboard_protocol::ErrorCode;
-use callboard_protocol::records::validate::RefusedRecord;
 use callboard_storage::{CleanedSegment, LastOfProducer, Origin};
 
 use super::settings::PartitionSettings;
@@ -108,8 +107,8 @@ pub struct AppendRefusal {
     pub error: ErrorCode,
     /// The first offset of the log where Kafka names it, else -1.
     pub log_start_offset: i64,
-    /// The records at fault, when it is some of them.
-    pub records: Vec<RefusedRecord>,
+    /// The records at fault by their place in the batch, when it is some of them, and what is wrong with each.
+    pub records: Vec<(i32, String)>,
     /// The text that goes with the error, where Kafka sends one.
     pub message: Option<String>,
 }

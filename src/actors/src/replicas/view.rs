@@ -130,7 +130,7 @@ impl View {
 
     fn check_epoch(&self, current_leader_epoch: i32) -> Result<(), ErrorCode> {
         let known = self.leader_epoch();
-        if current_leader_epoch < 0 || current_leader_epoch == known {
+        if current_leader_epoch == -1 || current_leader_epoch == known {
             Ok(())
         } else if current_leader_epoch < known {
             Err(ErrorCode::FencedLeaderEpoch)

@@ -98,6 +98,14 @@ fn check_in_force(current: &Settings, name: &str, text: &str) -> Result<(), Conf
              configuration"
         )))
     };
+    if name == "metric.reporters" && !text.trim().is_empty() {
+        // Nothing here loads Java classes; Kafka says the same of a class that it can't find.
+        return refuse(
+            "Validation of dynamic config update of Set(metric.reporters) failed with class class \
+             kafka.server.DynamicMetricsReporters"
+                .to_owned(),
+        );
+    }
     if name == "max.connections.per.ip.overrides" {
         return super::broker::parse_ip_overrides(text).map(|_| ());
     }

@@ -69,8 +69,8 @@ impl Controller {
                 None => after.remove(name),
             };
         }
-        self.check_min_insync(resource, changes)?;
         self.check_values(resource, &after)?;
+        self.check_min_insync(resource, changes)?;
         // A broker's configs are written even when equal: it then reads again the files they name.
         let written: Vec<_> = changes
             .iter()

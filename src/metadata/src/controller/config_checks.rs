@@ -3,95 +3,65 @@
 
 use std::collections::BTreeSet;
 
-use callboard_protocol::messages::{
-    AlterConfigsRequest, IncrementalAlterConfigsRequest, alter_configs_response,
-    incremental_alter_configs_response,
-};
-use callboard_protocol::{ByteString, ErrorCode};
+use callboard_protocol::ErrorCode;
 
+use super::Refusal;
+use super::alteration::{Alteration, Answer, Asked, Change};
 use super::incremental_alter_configs::Operation;
-use super::{Refusal, alter_configs, incremental_alter_configs};
 use crate::image::ResourceType;
 
-/// One resource of a request, as the checks see it.
-struct Asked<'a> {
-    kind: i8,
-    name: &'a ByteString,
-    /// Each config's name, and whether it lacks a value that it needs.
-    configs: Vec<(&'a ByteString, bool)>,
+/// A request after the checks: what the controller is to see of it, and the answers that are given at once.
+#[derive(Debug, Clone)]
+pub struct Checked<Q> {
+    passed: Q,
+    /// One a resource, in the order of the request; none where the controller answers.
+    answers: Vec<Option<Answer>>,
 }
 
-/// Splits a request into what the controller is to see and answers given at once.
-pub fn check_incremental_alter_configs(
-    request: &IncrementalAlterConfigsRequest,
-    node_id: i32,
-) -> (IncrementalAlterConfigsRequest, Vec<incremental_alter_configs_response::AlterConfigsResourceResponse>) {
-    let asked: Vec<Asked<'_>> = request
-        .resources
-        .iter()
-        .map(|resource| Asked {
-            kind: resource.resource_type,
-            name: &resource.resource_name,
-            configs: resource
-                .configs
-                .iter()
-                .map(|config| {
-                    let deletes = Operation::from_value(config.config_operation) == Some(Operation::Delete);
-                    (&config.name, config.value.is_none() && !deletes)
-                })
-                .collect(),
-        })
-        .collect();
+/// Checks each resource of a request that `node_id` got.
+pub fn check_alteration<Q: Alteration>(request: &Q, node_id: i32) -> Checked<Q> {
+    let asked = request.asked();
+    let refusals = check(&asked, node_id, !Q::REPLACES);
+    let answers: Vec<_> =
+        asked.iter().zip(refusals).map(|(asked, refusal)| Some(asked.answer(refusal?))).collect();
+    let mut places = answers.iter();
     let mut passed = request.clone();
-    passed.resources.clear();
-    let mut answers = Vec::new();
-    for (resource, refusal) in request.resources.iter().zip(check(&asked, node_id, true)) {
-        match refusal {
-            Some(refusal) => answers.push(incremental_alter_configs::response(resource, refusal)),
-            None => passed.resources.push(resource.clone()),
-        }
-    }
-    (passed, answers)
+    passed.retain(|| matches!(places.next(), Some(None)));
+    Checked { passed, answers }
 }
 
-/// Splits a request into what the controller is to see and answers given at once.
-pub fn check_alter_configs(
-    request: &AlterConfigsRequest,
-    node_id: i32,
-) -> (AlterConfigsRequest, Vec<alter_configs_response::AlterConfigsResourceResponse>) {
-    let asked: Vec<Asked<'_>> = request
-        .resources
-        .iter()
-        .map(|resource| Asked {
-            kind: resource.resource_type,
-            name: &resource.resource_name,
-            configs: resource.configs.iter().map(|config| (&config.name, config.value.is_none())).collect(),
-        })
-        .collect();
-    let mut passed = request.clone();
-    passed.resources.clear();
-    let mut answers = Vec::new();
-    for (resource, refusal) in request.resources.iter().zip(check(&asked, node_id, false)) {
-        match refusal {
-            Some(refusal) => answers.push(alter_configs::response(resource, refusal)),
-            None => passed.resources.push(resource.clone()),
-        }
+impl<Q: Alteration> Checked<Q> {
+    /// What the controller is to decide, if there is anything.
+    pub fn passed(&self) -> Option<&Q> {
+        self.answers.iter().any(Option::is_none).then_some(&self.passed)
     }
-    (passed, answers)
+
+    /// The answer to the whole request, in its order, with what the controller decided.
+    pub fn answered(self, decided: Q::Response) -> Q::Response {
+        let mut decided = Q::answers(decided).into_iter();
+        Q::respond(self.answers.into_iter().filter_map(|answer| answer.or_else(|| decided.next())).collect())
+    }
+
+    /// The answer to the whole request when the controller decided nothing.
+    pub fn refused(self, code: ErrorCode) -> Q::Response {
+        let refuse = |asked: &Asked| asked.answer(Refusal::bare(code));
+        let decided = Q::respond(self.passed.asked().iter().map(refuse).collect());
+        self.answered(decided)
+    }
 }
 
 /// The refusal of each resource, `None` for those that pass.
-fn check(asked: &[Asked<'_>], node_id: i32, loggers_known: bool) -> Vec<Option<Refusal>> {
+fn check(asked: &[Asked], node_id: i32, loggers_known: bool) -> Vec<Option<Refusal>> {
     let mut seen = BTreeSet::new();
     let repeated: BTreeSet<_> = asked
         .iter()
-        .map(|resource| (resource.kind, resource.name))
+        .map(|resource| (resource.kind, &resource.name))
         .filter(|key| !seen.insert(*key))
         .collect();
     asked
         .iter()
         .map(|resource| {
-            if repeated.contains(&(resource.kind, resource.name)) {
+            if repeated.contains(&(resource.kind, &resource.name)) {
                 let message = "Each resource must appear at most once.";
                 return Some(Refusal::new(ErrorCode::InvalidRequest, message));
             }
@@ -100,14 +70,16 @@ fn check(asked: &[Asked<'_>], node_id: i32, loggers_known: bool) -> Vec<Option<R
         .collect()
 }
 
-fn check_one(resource: &Asked<'_>, node_id: i32, loggers_known: bool) -> Result<(), Refusal> {
+fn check_one(resource: &Asked, node_id: i32, loggers_known: bool) -> Result<(), Refusal> {
     let refuse = |message: String| Err(Refusal::new(ErrorCode::InvalidRequest, message));
-    let names: BTreeSet<_> = resource.configs.iter().map(|(name, _)| name).collect();
-    if names.len() != resource.configs.len() {
+    let names: BTreeSet<_> = resource.changes.iter().map(|change| &change.name).collect();
+    if names.len() != resource.changes.len() {
         return refuse("Error due to duplicate config keys".to_string());
     }
-    let without_value: Vec<&str> =
-        resource.configs.iter().filter(|(_, lacks)| *lacks).map(|(name, _)| &***name).collect();
+    let without_value = resource.changes.iter().filter(|change| {
+        change.value.is_none() && Operation::from_value(change.operation) != Some(Operation::Delete)
+    });
+    let without_value: Vec<&str> = without_value.map(|change| &*change.name).collect();
     if !without_value.is_empty() {
         return refuse(format!("Null value not supported for : {}", without_value.join(",")));
     }
@@ -124,11 +96,11 @@ fn check_one(resource: &Asked<'_>, node_id: i32, loggers_known: bool) -> Result<
 }
 
 /// This broker has no loggers of Kafka's names; an unknown one is refused by its name, as Kafka does.
-fn check_loggers(resource: &Asked<'_>, node_id: i32) -> Result<(), Refusal> {
+fn check_loggers(resource: &Asked, node_id: i32) -> Result<(), Refusal> {
     let refuse = |code, message: String| Err(Refusal::new(code, message));
     match resource.name.parse::<i32>() {
-        Ok(id) if id == node_id => match resource.configs.first() {
-            Some((logger, _)) => refuse(ErrorCode::InvalidConfig, format!("Logger {logger} does not exist!")),
+        Ok(id) if id == node_id => match resource.changes.first() {
+            Some(config) => Err(check_logger(config)),
             None => Err(Refusal::bare(ErrorCode::None)),
         },
         Ok(id) => refuse(
@@ -140,4 +112,18 @@ fn check_loggers(resource: &Asked<'_>, node_id: i32) -> Result<(), Refusal> {
             format!("Node id must be an integer, but it is: {}", resource.name),
         ),
     }
+}
+
+fn check_logger(config: &Change) -> Refusal {
+    let operation = match Operation::from_value(config.operation) {
+        Some(Operation::Set | Operation::Delete) => {
+            let message = format!("Logger {} does not exist!", config.name);
+            return Refusal::new(ErrorCode::InvalidConfig, message);
+        }
+        Some(Operation::Append) => "APPEND operation".to_owned(),
+        Some(Operation::Subtract) => "SUBTRACT operation".to_owned(),
+        None => format!("Unknown operation type {}", config.operation),
+    };
+    let message = format!("{operation} is not allowed for the BROKER_LOGGER resource");
+    Refusal::new(ErrorCode::InvalidRequest, message)
 }

@@ -9,6 +9,7 @@ use callboard_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse, Re
 use callboard_protocol::{ByteString, ErrorCode, Uuid};
 
 use super::{Controller, Outcome, Refusal};
+use crate::image::TopicsImage;
 use crate::record::VersionedRecord;
 
 /// What Kafka says with UNKNOWN_TOPIC_OR_PARTITION here.
@@ -33,7 +34,7 @@ impl Controller {
         if !enabled {
             return Outcome::reply(disabled(&asked, version));
         }
-        let mut deletion = Deletion::new(&asked);
+        let mut deletion = Deletion::new(&asked, &self.image().topics);
         let mut records = Vec::new();
         let mut responses = Vec::new();
         for topic in &asked {
@@ -48,6 +49,9 @@ impl Controller {
                     });
                 }
                 Verdict::Refuse(refusal) => responses.push(refused(topic, refusal)),
+                Verdict::RefuseOfId(topic_id, refusal) => {
+                    responses.push(DeletableTopicResult { topic_id, ..refused(topic, refusal) });
+                }
                 Verdict::Told => {}
             }
         }
@@ -72,10 +76,12 @@ impl Controller {
                 }
                 match topics.id(name) {
                     None => refuse(ErrorCode::UnknownTopicOrPartition, NO_SUCH_TOPIC),
-                    Some(id) if deletion.by_id.contains(&id) => refuse(
-                        ErrorCode::InvalidRequest,
-                        "The provided topic name maps to an ID that was already supplied.",
-                    ),
+                    Some(id) if deletion.by_id.contains(&id) => {
+                        let message = "The provided topic name maps to an ID that was already supplied.";
+                        let refusal =
+                            Refusal::new(ErrorCode::InvalidRequest, ByteString::from_static(message));
+                        Verdict::RefuseOfId(id, refusal)
+                    }
                     Some(id) => Verdict::Delete(id, name.clone()),
                 }
             }
@@ -85,6 +91,9 @@ impl Controller {
                         true => refuse(ErrorCode::InvalidRequest, "Duplicate topic id."),
                         false => Verdict::Told,
                     };
+                }
+                if deletion.also_by_name.contains(&id) {
+                    return Verdict::Told;
                 }
                 match topics.name(id) {
                     None => refuse(ErrorCode::UnknownTopicId, NO_SUCH_ID),
@@ -101,13 +110,17 @@ impl Controller {
 enum Verdict {
     Delete(Uuid, ByteString),
     Refuse(Refusal),
-    /// A repetition that was answered already.
+    /// The same, with an id that the request has elsewhere.
+    RefuseOfId(Uuid, Refusal),
+    /// A repetition that is answered elsewhere.
     Told,
 }
 
 #[derive(Default)]
 struct Deletion {
     by_id: BTreeSet<Uuid>,
+    /// Ids of topics that are named too; they are refused by their names.
+    also_by_name: BTreeSet<Uuid>,
     repeated_names: BTreeSet<ByteString>,
     repeated_ids: BTreeSet<Uuid>,
     told: BTreeSet<ByteString>,
@@ -115,7 +128,7 @@ struct Deletion {
 }
 
 impl Deletion {
-    fn new(asked: &[DeleteTopicState]) -> Self {
+    fn new(asked: &[DeleteTopicState], topics: &TopicsImage) -> Self {
         let mut out = Self::default();
         let mut names = BTreeSet::new();
         for topic in asked {
@@ -129,6 +142,8 @@ impl Deletion {
                 _ => {}
             }
         }
+        let named = names.into_iter().filter_map(|name| topics.id(name));
+        out.also_by_name = named.filter(|id| out.by_id.contains(id)).collect();
         out
     }
 }

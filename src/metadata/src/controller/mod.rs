@@ -7,6 +7,7 @@
 mod allocate_producer_ids;
 mod alter_configs;
 mod alter_partition_reassignments;
+mod alteration;
 mod config_change;
 mod config_checks;
 mod create_partitions;
@@ -30,7 +31,8 @@ use callboard_protocol::messages::metadata_record::MetadataRecord;
 use callboard_protocol::{ByteString, ErrorCode, Uuid};
 use imbl::OrdMap;
 
-pub use config_checks::{check_alter_configs, check_incremental_alter_configs};
+pub use alteration::{Alteration, Answer, Asked, Change};
+pub use config_checks::{Checked, check_alteration};
 
 use crate::config;
 use crate::error::ReplayError;

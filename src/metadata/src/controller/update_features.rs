@@ -129,6 +129,9 @@ impl Controller {
             }
             Some(_) => None,
         };
+        if level == 0 && supported(feature).is_none() {
+            return Some(format!("Feature {feature} not found."));
+        }
         let own = self.settings.node_id;
         if let Some(reason) = reason(format!("Local controller {own}"), supported(feature)) {
             return Some(reason);

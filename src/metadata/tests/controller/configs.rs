@@ -1,4 +1,4 @@
-use callboard_metadata::controller::{check_alter_configs, check_incremental_alter_configs};
+use callboard_metadata::controller::{Alteration, check_alteration};
 use callboard_metadata::image::{ConfigResource, ResourceType};
 use callboard_protocol::ByteString;
 use callboard_protocol::messages::metadata_record::MetadataRecord;
@@ -16,6 +16,13 @@ const METRICS: i8 = 16;
 const GROUP: i8 = 32;
 
 /// Checks and changes as broker 1 and the controller do together.
+fn alter<Q: Alteration>(cluster: &mut Cluster, request: &Q) -> Q::Response {
+    let checked = check_alteration(request, 1);
+    let Some(passed) = checked.passed().cloned() else { return checked.answered(Q::respond(Vec::new())) };
+    let decided = cluster.run(|controller, _| controller.alter(&passed));
+    checked.answered(decided)
+}
+
 fn change(cluster: &mut Cluster, kind: i8, name: &str, ops: &[(&str, i8, Option<&str>)]) -> (i16, String) {
     let configs = ops
         .iter()
@@ -33,9 +40,7 @@ fn change(cluster: &mut Cluster, kind: i8, name: &str, ops: &[(&str, i8, Option<
         ..Default::default()
     };
     let request = IncrementalAlterConfigsRequest { resources: vec![resource], ..Default::default() };
-    let (passed, mut answers) = check_incremental_alter_configs(&request, 1);
-    let reply = cluster.run(|controller, _| controller.incremental_alter_configs(&passed));
-    answers.extend(reply.responses);
+    let answers = alter(cluster, &request).responses;
     assert_eq!(answers.len(), 1);
     (answers[0].error_code, answers[0].error_message.clone().unwrap_or_default().to_string())
 }
@@ -56,9 +61,7 @@ fn replace(cluster: &mut Cluster, kind: i8, name: &str, values: &[(&str, Option<
         ..Default::default()
     };
     let request = AlterConfigsRequest { resources: vec![resource], ..Default::default() };
-    let (passed, mut answers) = check_alter_configs(&request, 1);
-    let reply = cluster.run(|controller, _| controller.alter_configs(&passed));
-    answers.extend(reply.responses);
+    let answers = alter(cluster, &request).responses;
     assert_eq!(answers.len(), 1);
     (answers[0].error_code, answers[0].error_message.clone().unwrap_or_default().to_string())
 }
@@ -210,10 +213,48 @@ fn a_resource_given_twice_is_refused() {
     };
     let request =
         IncrementalAlterConfigsRequest { resources: vec![resource.clone(), resource], ..Default::default() };
-    let (passed, answers) = check_incremental_alter_configs(&request, 1);
-    assert!(passed.resources.is_empty());
-    let messages: Vec<_> = answers.iter().map(|a| (a.error_code, a.error_message.as_deref())).collect();
+    let checked = check_alteration(&request, 1);
+    assert!(checked.passed().is_none());
+    let answers = checked.answered(Default::default());
+    let messages: Vec<_> =
+        answers.responses.iter().map(|a| (a.error_code, a.error_message.as_deref())).collect();
     assert_eq!(messages, [(42, Some("Each resource must appear at most once.")); 2]);
+}
+
+#[test]
+fn answers_stand_in_the_order_of_the_request() {
+    let mut cluster = Cluster::one();
+    let resource = |kind, name: &str, config: &str, op, value: &str| {
+        incremental_alter_configs_request::AlterConfigsResource {
+            resource_type: kind,
+            resource_name: name.into(),
+            configs: vec![incremental_alter_configs_request::AlterableConfig {
+                name: config.into(),
+                config_operation: op,
+                value: Some(value.into()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        }
+    };
+    let resources = vec![
+        resource(METRICS, "m", "interval.ms", 0, "1"),
+        resource(BROKER, "9", "log.retention.ms", 0, "1"),
+        resource(GROUP, "g", "consumer.session.timeout.ms", 0, "50000"),
+        resource(8, "1", "a.Logger", 2, "INFO"),
+        resource(BROKER, "1", "log.retention.ms", 3, "1"),
+        resource(BROKER, "", "no.such", 2, "1"),
+        resource(BROKER, "1", "metric.reporters", 0, "no.such.Class"),
+    ];
+    let request = IncrementalAlterConfigsRequest { resources, ..Default::default() };
+    let answers = alter(&mut cluster, &request).responses;
+    let seen: Vec<_> = answers.iter().map(|a| (a.resource_type, a.error_code)).collect();
+    let wanted = [(METRICS, 42), (BROKER, 42), (GROUP, 0), (8, 42), (BROKER, 40), (BROKER, 40), (BROKER, 42)];
+    assert_eq!(seen, wanted);
+    let text = |at: usize| answers[at].error_message.as_deref().unwrap_or_default();
+    assert_eq!(text(3), "APPEND operation is not allowed for the BROKER_LOGGER resource");
+    assert_eq!(text(4), "Config value subtract is not allowed for config key: log.retention.ms");
+    assert_eq!(text(5), "Unknown config name: no.such");
 }
 
 #[test]
@@ -289,7 +330,7 @@ fn validation_alone_writes_nothing() {
         validate_only: true,
         ..Default::default()
     };
-    let reply = cluster.run(|controller, _| controller.incremental_alter_configs(&request));
+    let reply = cluster.run(|controller, _| controller.alter(&request));
     assert_eq!(reply.responses[0].error_code, 0);
     assert!(cluster.last.is_empty());
 }

@@ -92,14 +92,12 @@ fn odd_requests() {
         answers,
         [
             told(None, e, 42, Some("Duplicate topic id.")),
-            told(
-                Some("e"),
-                Uuid::ZERO,
-                42,
-                Some("The provided topic name maps to an ID that was already supplied.")
-            ),
+            told(Some("e"), e, 42, Some("The provided topic name maps to an ID that was already supplied.")),
         ]
     );
+    let answers = delete(&mut cluster, 6, &[(None, e), (Some("e"), Uuid::ZERO)]);
+    let message = "The provided topic name maps to an ID that was already supplied.";
+    assert_eq!(answers, [told(Some("e"), e, 42, Some(message))]);
     assert_eq!(cluster.image().topics.len(), 1);
 }
 

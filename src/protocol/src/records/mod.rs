@@ -16,6 +16,7 @@ pub mod legacy;
 mod lz4;
 pub mod rebuild;
 mod record;
+mod refusal;
 mod retain;
 mod snappy;
 pub mod validate;

@@ -1,17 +1,16 @@
 //! The broker's rules for the records of one partition in a produce request, as Kafka 4.4 has them.
 //!
-//! [`is_transactional`] finds what refuses a request as a whole, [`single_batch`] what a partition is refused for before
+//! [`first_is_transactional`] finds what refuses a request as a whole, [`single_batch`] what a partition is refused for before
 //! its log is looked at, and [`validate`] what the log refuses. Most of the last kind is answered with a log start offset.
 
 use bytes::Bytes;
-use thiserror::Error;
 
+pub use super::refusal::{RecordFault, Refusal, RefusedRecord};
 use super::walk::{Glimpse, walk};
 use super::{
     BatchHeader, Compression, DEFAULT_DECOMPRESSED_LIMIT_BYTES, HEADER_SIZE, LOG_OVERHEAD, RecordBatch,
     RecordError, TimestampType, peek_magic,
 };
-use crate::ErrorCode;
 
 /// A length below the smallest of any format can't be walked over.
 const SMALLEST_LENGTH: i32 = 14;
@@ -56,141 +55,16 @@ impl Default for Rules {
     }
 }
 
-/// Why a record was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum RecordFault {
-    /// A compacted topic needs a key.
-    #[error("a record of a compacted topic needs a key")]
-    NoKey,
-    /// The timestamp is too old or too far ahead.
-    #[error("timestamp {timestamp} is outside of {earliest} to {latest}")]
-    Timestamp {
-        /// The record's timestamp, in milliseconds.
-        timestamp: i64,
-        /// The earliest allowed now.
-        earliest: i64,
-        /// The latest allowed now.
-        latest: i64,
-    },
-    /// The producer says that the broker set the timestamps.
-    #[error("a producer can't set the timestamp type to LogAppendTime")]
-    TimestampType,
-}
-
-/// One refused record of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RefusedRecord {
-    /// Its place in the batch, from 0.
-    pub index: i32,
-    /// What is wrong with it.
-    pub fault: RecordFault,
-}
-
-/// Why a batch was refused. [`Refusal::error_code`] is what the client gets.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Refusal {
-    /// The request's bytes can't be walked over.
-    #[error("record batches can't be told apart: {0}")]
-    Unwalkable(RecordError),
-    /// Not exactly one batch of format version 2.
-    #[error("a produce request has exactly one record batch of format version 2 for a partition")]
-    NotOneBatch,
-    /// zstd in a request older than version 7.
-    #[error("zstd needs version 7 of Produce")]
-    CodecTooNew,
-    /// A produced batch counts from 0.
-    #[error("a produced batch has base offset 0, not {0}")]
-    BaseOffset(i64),
-    /// Larger than `max.message.bytes`.
-    #[error("a batch of {size_bytes} bytes is larger than the {limit_bytes} allowed")]
-    TooLarge {
-        /// Its size.
-        size_bytes: usize,
-        /// `max.message.bytes`.
-        limit_bytes: usize,
-    },
-    /// The header or the checksum is wrong.
-    #[error("corrupt batch: {0}")]
-    Corrupt(RecordError),
-    /// Offsets and count don't agree.
-    #[error("last offset delta {last_offset_delta} and a count of {record_count} don't agree")]
-    Count {
-        /// As the header says.
-        last_offset_delta: i32,
-        /// As the header says.
-        record_count: i32,
-    },
-    /// Control records are the broker's to write.
-    #[error("a client can't write control records")]
-    Control,
-    /// An idempotent producer counts its records from 0.
-    #[error("sequence {0} of an idempotent producer")]
-    Sequence(i32),
-    /// The records can't be walked over.
-    #[error("{0}")]
-    Unreadable(RecordError),
-    /// Records broke a rule; the others are refused with them.
-    #[error("{} records break a rule of the topic, the first: {}", .0.len(), .0.first().map_or(String::new(), |r| r.fault.to_string()))]
-    Records(Vec<RefusedRecord>),
-}
-
-impl Refusal {
-    /// The error code that Kafka answers with.
-    pub fn error_code(&self) -> i16 {
-        let code = match self {
-            Self::Unwalkable(_) | Self::Corrupt(_) => ErrorCode::CorruptMessage,
-            Self::CodecTooNew => ErrorCode::UnsupportedCompressionType,
-            Self::TooLarge { .. } => ErrorCode::MessageTooLarge,
-            Self::NotOneBatch
-            | Self::BaseOffset(_)
-            | Self::Count { .. }
-            | Self::Control
-            | Self::Sequence(_) => ErrorCode::InvalidRecord,
-            // What a codec can't read is a surprise to Kafka, and it says so.
-            Self::Unreadable(RecordError::Decompress { .. } | RecordError::UnknownCodec(_)) => {
-                ErrorCode::UnknownServerError
-            }
-            Self::Unreadable(_) => ErrorCode::InvalidRecord,
-            Self::Records(refused) => {
-                if refused.iter().any(|record| record.fault != RecordFault::NoKey) {
-                    ErrorCode::InvalidTimestamp
-                } else {
-                    ErrorCode::InvalidRecord
-                }
-            }
-        };
-        code.code()
-    }
-
-    /// Whether Kafka names the log's start offset in the answer (-1 otherwise).
-    pub fn names_log_start(&self) -> bool {
-        match self {
-            Self::Unwalkable(_)
-            | Self::NotOneBatch
-            | Self::CodecTooNew
-            | Self::TooLarge { .. }
-            | Self::Corrupt(_) => false,
-            Self::BaseOffset(_)
-            | Self::Count { .. }
-            | Self::Control
-            | Self::Sequence(_)
-            | Self::Unreadable(_)
-            | Self::Records(_) => true,
-        }
-    }
-
-    /// Whether Kafka sends a message with the error code (from Produce version 8 on).
-    pub fn has_message(&self) -> bool {
-        matches!(self, Self::Unwalkable(_) | Self::Records(_))
-    }
-
-    /// The refused records, to be named one by one (from Produce version 8 on).
-    pub fn refused_records(&self) -> &[RefusedRecord] {
-        match self {
-            Self::Records(refused) => refused,
-            _ => &[],
-        }
-    }
+/// Whether the first batch of a partition's records is part of a transaction. Kafka looks at it before all else, and
+/// at no other.
+///
+/// # Errors
+/// [`RecordError::BatchLength`] or [`RecordError::UnsupportedMagic`]: Kafka then refuses the whole request, with
+/// CORRUPT_MESSAGE.
+pub fn first_is_transactional(records: &[u8]) -> Result<bool, RecordError> {
+    let Some(size) = whole_batch(records)? else { return Ok(false) };
+    let header = BatchHeader::parse(records.get(..size).unwrap_or_default());
+    Ok(header.is_ok_and(|header| header.is_transactional()))
 }
 
 /// Takes the one batch that a produce request of `version` has for a partition. Bytes after it that are
@@ -199,55 +73,40 @@ impl Refusal {
 /// # Errors
 /// No batch or several, an old format, a codec newer than the version.
 pub fn single_batch(records: &Bytes, version: i16) -> Result<RecordBatch, Refusal> {
-    let size = whole_batch(records)?.ok_or(Refusal::NotOneBatch)?;
+    let size = whole_batch(records).map_err(Refusal::Unwalkable)?.ok_or(Refusal::NotOneBatch)?;
     if peek_magic(records) != Some(2) {
         return Err(Refusal::NotOneBatch);
     }
     let header = BatchHeader::parse(records.get(..size).unwrap_or_default()).map_err(Refusal::Corrupt);
     if version < FIRST_VERSION_OF_ZSTD
-        && header.as_ref().is_ok_and(|header| header.compression() == Ok(Compression::Zstd))
+        && let Ok(header) = &header
     {
-        return Err(Refusal::CodecTooNew);
+        match header.compression() {
+            Ok(Compression::Zstd) => return Err(Refusal::CodecTooNew),
+            Err(_) => return Err(Refusal::CodecUnknown),
+            Ok(_) => {}
+        }
     }
-    if whole_batch(records.get(size..).unwrap_or_default())?.is_some() {
+    if whole_batch(records.get(size..).unwrap_or_default()).map_err(Refusal::Unwalkable)?.is_some() {
         return Err(Refusal::NotOneBatch);
     }
     Ok(RecordBatch { header: header?, bytes: records.slice(..size) })
 }
 
-/// Whether the records of one partition in a produce request belong to a transaction: one of their batches says so.
-/// Kafka asks this of all partitions before it looks at the first.
-///
-/// # Errors
-/// The batches can't be told apart: the whole request is refused for that.
-pub fn is_transactional(records: &[u8]) -> Result<bool, Refusal> {
-    let mut rest = records;
-    while let Some(size) = whole_batch(rest)? {
-        let (batch, after) = rest.split_at_checked(size).unwrap_or((rest, &[]));
-        if peek_magic(batch) == Some(2)
-            && BatchHeader::parse(batch).is_ok_and(|header| header.is_transactional())
-        {
-            return Ok(true);
-        }
-        rest = after;
-    }
-    Ok(false)
-}
-
 /// Size of the batch of any format at the start of `bytes`, if it is whole.
-fn whole_batch(bytes: &[u8]) -> Result<Option<usize>, Refusal> {
+fn whole_batch(bytes: &[u8]) -> Result<Option<usize>, RecordError> {
     let Some(length) = bytes.get(LENGTH_POSITION..).and_then(|length| length.first_chunk::<4>()) else {
         return Ok(None);
     };
     let length = i32::from_be_bytes(*length);
     if length < SMALLEST_LENGTH {
-        return Err(Refusal::Unwalkable(RecordError::BatchLength(length)));
+        return Err(RecordError::BatchLength(length));
     }
     if bytes.len() < PREFIX_SIZE {
         return Ok(None);
     }
     if let Some(magic) = peek_magic(bytes).filter(|magic| !(0..=2).contains(magic)) {
-        return Err(Refusal::Unwalkable(RecordError::UnsupportedMagic(magic)));
+        return Err(RecordError::UnsupportedMagic(magic));
     }
     let size = usize::try_from(length).unwrap_or(0) + LOG_OVERHEAD;
     Ok((size <= bytes.len()).then_some(size))

@@ -86,7 +86,8 @@ fn change(session: &mut Session, request: &FetchRequest, by_id: bool) {
                 partition: partition.partition,
                 fetch_offset: partition.fetch_offset,
                 max_bytes: partition.partition_max_bytes,
-                current_leader_epoch: partition.current_leader_epoch,
+                // Any negative epoch stands for none here, as in Kafka.
+                current_leader_epoch: partition.current_leader_epoch.max(-1),
                 last_fetched_epoch: partition.last_fetched_epoch,
                 log_start_offset: partition.log_start_offset,
                 answered_high_watermark: -1,

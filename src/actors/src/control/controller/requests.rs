@@ -63,8 +63,8 @@ decisions! {
     CreateTopicsRequest(r, machine, ctx, _v, _k) => machine.create_topics(r, ctx);
     DeleteTopicsRequest(r, machine, _ctx, version, _k) => machine.delete_topics(r, version);
     CreatePartitionsRequest(r, machine, ctx, _v, _k) => machine.create_partitions(r, ctx);
-    AlterConfigsRequest(r, machine, _ctx, _v, _k) => machine.alter_configs(r);
-    IncrementalAlterConfigsRequest(r, machine, _ctx, _v, _k) => machine.incremental_alter_configs(r);
+    AlterConfigsRequest(r, machine, _ctx, _v, _k) => machine.alter(r);
+    IncrementalAlterConfigsRequest(r, machine, _ctx, _v, _k) => machine.alter(r);
     UpdateFeaturesRequest(r, machine, _ctx, _v, kraft_version) => machine.update_features(r, kraft_version);
     ElectLeadersRequest(r, machine, _ctx, _v, _k) => machine.elect_leaders(r);
     AlterPartitionReassignmentsRequest(r, machine, _ctx, _v, _k) => machine.alter_partition_reassignments(r);

@@ -80,12 +80,17 @@ impl Partition {
     }
 
     fn refusal(&self, refusal: Refusal) -> AppendRefusal {
+        let id = &self.shared.id;
         let log_start = || self.shared.view.reader().map_or(-1, |reader| reader.log_start_offset());
         AppendRefusal {
             error: ErrorCode::from(refusal.error_code()),
             log_start_offset: if refusal.names_log_start() { log_start() } else { -1 },
-            records: refusal.refused_records().to_vec(),
-            message: refusal.has_message().then(|| refusal.to_string()),
+            records: refusal
+                .refused_records()
+                .iter()
+                .map(|record| (record.index, record.message(&id.topic, id.partition)))
+                .collect(),
+            message: refusal.message(&id.topic, id.partition),
         }
     }
 
