@@ -3,7 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use callboard_protocol::records::rebuild::ready;
 use callboard_protocol::records::validate::{
-    Needs, Refusal, Rules, Validated, single_batch, validate,
+    Needs, Refusal, Rules, Validated, first_is_transactional, single_batch, validate,
 };
 use callboard_protocol::records::{
     BatchBuilder, BatchHeader, Compression, CompressionLevels, HEADER_SIZE, Record, RecordBatch,

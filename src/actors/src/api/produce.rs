@@ -167,13 +167,8 @@ fn submit(
         let state = match found.and_then(|found| Ok((found, membership(data.index)?))) {
             Err(refusal) => State::Refused(refusal),
             Ok(((handle, records), membership)) => {
-                let append = Append {
-                    records,
-                    version,
-                    all_replicas: acks == -1,
-                    origin: Origin::Client,
-                    membership,
-                };
+                let append =
+                    Append { records, version, all_replicas: acks == -1, origin: Origin::Client, membership };
                 let ask = handle.actor().ask(append);
                 State::Appending(handle, ask)
             }
