@@ -75,7 +75,9 @@ pub struct World {
     /// Who was given a partition in a generation.
     owners: BTreeMap<(i32, i32), ByteString>,
     next_offset: i64,
-    pub trace: Vec<String>,
+    /// How many commits were acknowledged.
+    commits: u64,
+    trace: Vec<String>,
 }
 
 impl World {
@@ -97,8 +99,18 @@ impl World {
             acknowledged: BTreeMap::new(),
             owners: BTreeMap::new(),
             next_offset: 0,
+            commits: 0,
             trace: Vec::new(),
         }
+    }
+
+    pub const fn commits(&self) -> u64 {
+        self.commits
+    }
+
+    /// What happened, in order.
+    pub fn trace(self) -> Vec<String> {
+        self.trace
     }
 
     /// One random step.
@@ -251,6 +263,7 @@ impl World {
             Reply::OffsetCommit(response) => {
                 for partition in response.topics.iter().flat_map(|topic| &topic.partitions) {
                     if partition.error_code == 0 {
+                        self.commits += 1;
                         let offset = self.members[at].committing(partition.partition_index);
                         let best = self.acknowledged.entry(partition.partition_index).or_default();
                         *best = offset.max(*best);
