@@ -6,7 +6,7 @@ use callboard_protocol::records::validate::{
     Needs, Refusal, Rules, Validated, first_is_transactional, single_batch, validate,
 };
 use callboard_protocol::records::{
-    BatchBuilder, BatchHeader, Compression, CompressionLevels, HEADER_SIZE, Record, RecordBatch,
+    BatchBuilder, BatchHeader, Compression, CompressionLevels, HEADER_SIZE, Record, RecordBatch, RecordError,
     TimestampType, compress, patch_header,
 };
 
