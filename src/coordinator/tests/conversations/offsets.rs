@@ -8,7 +8,7 @@ use callboard_protocol::messages::offset_delete_request::{
 };
 use callboard_protocol::messages::{
     ConsumerProtocolSubscription, JoinGroupRequest, Message, OffsetCommitKey, OffsetCommitRequest,
-    OffsetCommitValue, OffsetDeleteRequest,
+    OffsetCommitValue, OffsetDeleteRequest, ShareGroupMetadataKey, StreamsGroupMetadataKey,
 };
 
 use super::talk::{GROUP, Talk, commit, commit_as, join, sync};
