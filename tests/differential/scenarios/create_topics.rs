@@ -143,6 +143,14 @@ pub fn configs(s: &mut Stage<'_>) {
     ];
     let every: Vec<(&str, Option<&str>)> = every.iter().map(|(name, value)| (*name, Some(*value))).collect();
     s.send("every", &request(vec![with(topic(s.topic("b"), 1), &every)]));
+    bad_configs(s);
+    let mut checked = request(vec![with(topic(s.topic("v"), 1), &good)]);
+    checked.validate_only = true;
+    s.send("only checked", &checked);
+}
+
+/// Settings that are refused, or nearly.
+fn bad_configs(s: &mut Stage<'_>) {
     let cases: [(&str, Option<&str>); 27] = [
         ("no.such.config", Some("1")),
         ("", Some("1")),
@@ -180,7 +188,4 @@ pub fn configs(s: &mut Stage<'_>) {
     s.send("twice", &request(vec![with(topic(s.topic("twice"), 1), &twice)]));
     let lags = [("min.compaction.lag.ms", Some("2")), ("max.compaction.lag.ms", Some("1"))];
     s.send("lags", &request(vec![with(topic(s.topic("lags"), 1), &lags)]));
-    let mut checked = request(vec![with(topic(s.topic("v"), 1), &good)]);
-    checked.validate_only = true;
-    s.send("only checked", &checked);
 }

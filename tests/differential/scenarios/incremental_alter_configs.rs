@@ -147,6 +147,14 @@ pub fn bad(s: &mut Stage<'_>) {
 
 /// Settings of brokers, loggers, groups and metrics.
 pub fn others(s: &mut Stage<'_>) {
+    brokers(s);
+    loggers(s);
+    groups(s);
+    metrics(s);
+}
+
+/// Of brokers.
+fn brokers(s: &mut Stage<'_>) {
     let brokers: [(&str, Change<'_>); 28] = [
         ("1", (SUBTRACT, "log.retention.ms", Some("1"))),
         ("1", (APPEND, "no.such", Some("1"))),
@@ -180,6 +188,10 @@ pub fn others(s: &mut Stage<'_>) {
     for (name, change) in brokers {
         s.send(&format!("broker {name:?} {change:?}"), &request(vec![resource(4, &name.into(), &[change])]));
     }
+}
+
+/// Of loggers.
+fn loggers(s: &mut Stage<'_>) {
     let loggers: [(&str, Change<'_>); 12] = [
         ("1", (SET, "no.such.Logger", Some("LOUD"))),
         ("1", (SET, "no.such.Logger", None)),
@@ -197,6 +209,10 @@ pub fn others(s: &mut Stage<'_>) {
     for (name, change) in loggers {
         s.send(&format!("logger {name:?} {change:?}"), &request(vec![resource(8, &name.into(), &[change])]));
     }
+}
+
+/// Of groups.
+fn groups(s: &mut Stage<'_>) {
     let groups: [(&str, Change<'_>); 9] = [
         ("", (SET, "consumer.session.timeout.ms", Some("50000"))),
         ("g", (SET, "no.such", Some("1"))),
@@ -211,6 +227,10 @@ pub fn others(s: &mut Stage<'_>) {
     for (name, change) in groups {
         s.send(&format!("group {name:?} {change:?}"), &request(vec![resource(32, &name.into(), &[change])]));
     }
+}
+
+/// Of client metrics.
+fn metrics(s: &mut Stage<'_>) {
     let metrics: [(&str, Change<'_>); 8] = [
         ("", (SET, "interval.ms", Some("1000"))),
         ("m", (SET, "no.such", Some("1"))),
