@@ -27,6 +27,10 @@ pub enum Command {
     Dev(DevArgs),
     /// Start the node that a properties file describes.
     Server(ServerArgs),
+    /// Print the files of a log as kafka-dump-log.sh does.
+    DumpLog(DumpLogArgs),
+    /// Check a partition's directory, or a log directory with all in it, that no node has open.
+    VerifyLog(VerifyLogArgs),
     /// Format log directories and look at them.
     Storage {
         /// What to do with them.
@@ -47,6 +51,42 @@ pub struct DevArgs {
     /// A setting as in server.properties; may be repeated.
     #[arg(long = "override", value_name = "NAME=VALUE", value_parser = parse_override)]
     pub overrides: Vec<(String, String)>,
+}
+
+/// Arguments of `dump-log`; the names are those of kafka-dump-log.sh.
+#[derive(Debug, Args)]
+pub struct DumpLogArgs {
+    /// The files: .log, .index, .timeindex, .txnindex, .snapshot, .checkpoint; separated by commas.
+    #[arg(long, required = true, value_delimiter = ',', value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    /// Print every record, not only batches.
+    #[arg(long)]
+    pub deep_iteration: bool,
+    /// Print keys and values, thus every record.
+    #[arg(long)]
+    pub print_data_log: bool,
+    /// Print nothing of a record but its key and value, and no control records.
+    #[arg(long)]
+    pub skip_record_metadata: bool,
+    /// Check the indexes without printing them.
+    #[arg(long)]
+    pub verify_index_only: bool,
+    /// Look at the indexes as a node does when it starts, without printing them.
+    #[arg(long)]
+    pub index_sanity_check: bool,
+    /// Print a log's batches up to so many bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 2_147_483_647)]
+    pub max_bytes: u64,
+    /// The size of the largest message. It is accepted for the sake of scripts: any size is read.
+    #[arg(long, value_name = "BYTES", default_value_t = 5_242_880)]
+    pub max_message_size: u64,
+}
+
+/// Arguments of `verify-log`.
+#[derive(Debug, Args)]
+pub struct VerifyLogArgs {
+    /// The directory.
+    pub dir: PathBuf,
 }
 
 /// Arguments of `server`.

@@ -3,6 +3,7 @@
 mod args;
 mod dev;
 mod logging;
+mod logs;
 mod properties;
 mod server;
 mod settings;
@@ -58,12 +59,14 @@ fn code(exit: Exit) -> ExitCode {
 
 fn run(cli: Cli) -> anyhow::Result<Exit> {
     // `dev` says on standard output that it is ready, and needs no log for that.
-    let quiet = matches!(cli.command, Command::Dev(_));
+    let quiet = !matches!(cli.command, Command::Server(_) | Command::Storage { .. });
     let default = if quiet { "warn" } else { "info" };
     logging::start(cli.log_level.as_deref(), default, cli.log_json).map_err(anyhow::Error::msg)?;
     match cli.command {
         Command::Dev(args) => dev::run(args),
         Command::Server(args) => server::run_file(args),
+        Command::DumpLog(args) => logs::dump(&args, &mut std::io::stdout()),
+        Command::VerifyLog(args) => logs::verify(&args, &mut std::io::stdout()),
         Command::Storage { command } => storage::run(command, &mut std::io::stdout()),
     }
 }
