@@ -290,6 +290,12 @@ fn start_replicas(
             initial_delay: interval("log.initial.task.delay.ms"),
             retention_interval: interval("log.retention.check.interval.ms"),
             producer_expiration_interval: interval("producer.id.expiration.check.interval.ms"),
+            disk_reserve_bytes: config
+                .settings
+                .value("callboard.disk.reserve.bytes")
+                .and_then(|value| value.as_i64())
+                .and_then(|bytes| u64::try_from(bytes).ok())
+                .unwrap_or(0),
         },
         cleaners: cleaner_options(config),
         broker_epoch: Arc::clone(broker_epoch),

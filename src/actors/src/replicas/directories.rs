@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use callboard_protocol::Uuid;
 use callboard_storage::checkpoint::{
@@ -26,17 +26,45 @@ pub struct LogDirectory {
     /// Its id, from `meta.properties`.
     pub id: Uuid,
     failed: AtomicBool,
+    /// Bytes that may still be appended before the reserve is touched, as far as is known.
+    room_bytes: AtomicI64,
 }
 
 impl LogDirectory {
     /// A directory that works as far as is known.
     pub const fn new(path: PathBuf, id: Uuid) -> Self {
-        Self { path, id, failed: AtomicBool::new(false) }
+        Self { path, id, failed: AtomicBool::new(false), room_bytes: AtomicI64::new(i64::MAX) }
     }
 
     /// Whether an I/O error has taken it offline.
     pub fn is_failed(&self) -> bool {
         self.failed.load(Ordering::SeqCst)
+    }
+
+    /// Takes room for an append; false if there is none outside the reserve.
+    pub(super) fn take_room(&self, bytes: usize) -> bool {
+        if self.room_bytes.load(Ordering::Relaxed) <= 0 {
+            return false;
+        }
+        self.room_bytes.fetch_sub(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
+        true
+    }
+
+    /// Looks how much room there is outside the reserve. It blocks, if shortly. Says so when that changes what
+    /// producers are told.
+    pub(super) fn measure_room(&self, reserve_bytes: u64) {
+        // A file system that does not say is not held against anybody: a write will tell.
+        let Ok(found) = rustix::fs::statvfs(&self.path) else { return };
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let room = signed(free).saturating_sub(signed(reserve_bytes));
+        let had_room = self.room_bytes.swap(room, Ordering::Relaxed) > 0;
+        let directory = self.path.display().to_string();
+        if had_room && room <= 0 {
+            tracing::error!(directory, free_bytes = free, "the disk is nearly full: appends are refused");
+        } else if !had_room && room > 0 {
+            tracing::info!(directory, free_bytes = free, "there is room again");
+        }
     }
 
     /// Says whether it had worked until now.

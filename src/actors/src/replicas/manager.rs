@@ -183,6 +183,7 @@ impl Manager {
             node_id: core.setup.node_id,
             purgatories: core.purgatories.clone(),
             manager: ctx.me(),
+            directories: Arc::clone(&core.setup.directories),
         };
         let (seen, purgatories) = (Arc::clone(&shared), core.purgatories.clone());
         let name = shared.id.to_string();

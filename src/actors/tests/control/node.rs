@@ -71,6 +71,7 @@ impl Node {
                 initial_delay: Duration::from_secs(30),
                 retention_interval: Duration::from_secs(300),
                 producer_expiration_interval: Duration::from_secs(600),
+                disk_reserve_bytes: 0,
             },
             cleaners: CleanerOptions {
                 enabled: true,

@@ -29,6 +29,11 @@ pub struct Node {
 
 impl Node {
     pub fn start(root: &Path) -> Self {
+        Self::start_with_reserve(root, 0)
+    }
+
+    /// With so much room on the disk that appends leave alone.
+    pub fn start_with_reserve(root: &Path, disk_reserve_bytes: u64) -> Self {
         let shards = Shards::local(Clock::simulated(1_700_000_000_000));
         let tree = Tree::new("node", Strategy::OneForOne, &shards, 1);
         let directory = LogDirectory::new(root.to_owned(), Uuid::from_u128(99));
@@ -41,6 +46,7 @@ impl Node {
                 initial_delay: Duration::from_secs(30),
                 retention_interval: Duration::from_secs(300),
                 producer_expiration_interval: Duration::from_secs(600),
+                disk_reserve_bytes,
             },
             cleaners: CleanerOptions {
                 enabled: true,

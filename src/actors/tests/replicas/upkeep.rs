@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use callboard_actors::replicas::messages::{ApplyChanges, DescribeProducers};
+use callboard_actors::replicas::messages::{ApplyChanges, DeleteRecords, DescribeProducers};
 use callboard_actors::replicas::{PartitionHandle, Status};
 use callboard_actors::supervision::Exit;
 use callboard_protocol::ErrorCode;
@@ -149,5 +149,26 @@ fn a_log_that_can_not_be_compacted_stops_no_other() {
         assert!(size(&well) < 1_300_000, "one record of two is gone");
         assert!(size(&hurt) > 1_800_000);
         assert_eq!(hurt.view().status(), Status::Leader);
+    });
+}
+
+#[test]
+fn with_nothing_but_the_reserve_left_appends_are_refused_and_all_else_goes_on() {
+    simulate(|dir| async move {
+        let (node, partition) = Node::with_partition(dir.path(), &[]).await;
+        produce(&partition, &["a"]).await.unwrap();
+        assert_eq!(node.stop().await, Exit::Clean);
+        let node = Node::start_with_reserve(dir.path(), u64::MAX);
+        node.apply(ApplyChanges { wanted: vec![wanted(TOPIC, 0, &[])], ..ApplyChanges::default() }).await;
+        let partition = node.replicas.registry.partition(TOPIC, 0).unwrap();
+        leads(&partition).await;
+        let refused = produce(&partition, &["b"]).await.unwrap_err();
+        assert_eq!(refused.error, ErrorCode::KafkaStorageError);
+        assert_eq!(values(&partition), ["a"]);
+        assert_eq!(partition.actor().ask(DeleteRecords { before_offset: 1 }).await, Ok(Ok(1)));
+        assert_eq!(partition.view().status(), Status::Leader);
+        assert_eq!(node.stop().await, Exit::Clean);
+        let (_node, partition) = Node::with_partition(dir.path(), &[]).await;
+        assert_eq!(produce(&partition, &["b"]).await.unwrap().base_offset, 1);
     });
 }

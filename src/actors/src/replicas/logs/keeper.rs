@@ -1,4 +1,4 @@
-//! Looks after the logs of this broker: retention, and producers that have gone silent.
+//! Looks after the logs of this broker: retention, producers that have gone silent, and the room on the disks.
 //!
 //! - Who sends: nobody; it goes by its timers.
 //! - Owns: nothing durable. It decides by what partitions publish, and asks a partition only where there is something
@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::replicas::directories::LogDirectory;
 use crate::replicas::messages::{ExpireProducers, RemoveDueSegments};
 use crate::replicas::registry::Registry;
 use crate::replicas::view::{PartitionHandle, Status};
@@ -28,12 +29,19 @@ pub struct Upkeep {
     pub retention_interval: Duration,
     /// `producer.id.expiration.check.interval.ms`.
     pub producer_expiration_interval: Duration,
+    /// `callboard.disk.reserve.bytes`: room on each disk that appends leave alone, to delete and to start again with.
+    pub disk_reserve_bytes: u64,
 }
+
+/// How often the free room of the disks is looked at. Appends in between are counted against what was found.
+const ROOM_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The actor. See the [module](self).
 pub struct Keeper {
     registry: Arc<Registry>,
+    directories: Arc<Vec<LogDirectory>>,
     upkeep: Upkeep,
+    measuring: bool,
     retaining: bool,
     expiring: bool,
     /// Segments that records from the future keep from going, by their partition's serial: told once each.
@@ -47,8 +55,16 @@ impl std::fmt::Debug for Keeper {
 }
 
 impl Keeper {
-    pub(super) fn new(registry: Arc<Registry>, upkeep: Upkeep) -> Self {
-        Self { registry, upkeep, retaining: false, expiring: false, future_segments: HashMap::new() }
+    pub(super) fn new(registry: Arc<Registry>, directories: Arc<Vec<LogDirectory>>, upkeep: Upkeep) -> Self {
+        Self {
+            registry,
+            directories,
+            upkeep,
+            measuring: false,
+            retaining: false,
+            expiring: false,
+            future_segments: HashMap::new(),
+        }
     }
 
     fn retain(&mut self, ctx: &mut Context<Self>) {
@@ -89,6 +105,19 @@ impl Keeper {
         ctx.effect("retention", removing, |keeper: &mut Self, (), _| keeper.retaining = false);
     }
 
+    fn measure_room(&mut self, ctx: &mut Context<Self>) {
+        if self.measuring {
+            return;
+        }
+        self.measuring = true;
+        let (directories, reserve_bytes) = (Arc::clone(&self.directories), self.upkeep.disk_reserve_bytes);
+        let work = move || {
+            let working = directories.iter().filter(|directory| !directory.is_failed());
+            working.for_each(|directory| directory.measure_room(reserve_bytes));
+        };
+        ctx.blocking("measure room", work, |keeper: &mut Self, (), _| keeper.measuring = false);
+    }
+
     fn expire_producers(&mut self, ctx: &mut Context<Self>) {
         if self.expiring {
             return;
@@ -122,7 +151,9 @@ fn look_at(handle: &PartitionHandle, now_ms: i64) -> (bool, Option<i64>) {
 
 impl Actor for Keeper {
     fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), Failure> {
-        let Upkeep { initial_delay, retention_interval, producer_expiration_interval } = self.upkeep;
+        let Upkeep { initial_delay, retention_interval, producer_expiration_interval, .. } = self.upkeep;
+        self.measure_room(ctx);
+        ctx.every("measure room", ROOM_INTERVAL, |keeper: &mut Self, ctx| keeper.measure_room(ctx));
         ctx.after("first retention", initial_delay, move |keeper: &mut Self, ctx| {
             keeper.retain(ctx);
             ctx.every("retention", retention_interval, |keeper: &mut Self, ctx| keeper.retain(ctx));

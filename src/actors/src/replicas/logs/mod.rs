@@ -16,8 +16,9 @@ pub use keeper::{Keeper, Upkeep};
 pub(super) fn start(replicas: &SupervisorRef, core: &Core, manager: &ActorRef<Manager>) {
     let logs = replicas.supervisor(SupervisorSpec::new("logs"));
     let (registry, upkeep) = (Arc::clone(&core.registry), core.setup.upkeep);
-    let _: ActorRef<Keeper> =
-        logs.spawn(Spec::new("keeper", move || Keeper::new(Arc::clone(&registry), upkeep)));
+    let directories = Arc::clone(&core.setup.directories);
+    let keeper = move || Keeper::new(Arc::clone(&registry), Arc::clone(&directories), upkeep);
+    let _: ActorRef<Keeper> = logs.spawn(Spec::new("keeper", keeper));
     let options = core.setup.cleaners;
     if !options.enabled {
         return;

@@ -34,6 +34,10 @@ impl Partition {
         let now_ms = ctx.now_ms();
         let batch = self.prepare(&message, now_ms)?;
         self.check_membership(&batch, message.origin, message.membership).map_err(AppendRefusal::of)?;
+        let directory = self.around.directories.get(self.shared.directory);
+        if directory.is_some_and(|directory| !directory.take_room(batch.size_bytes())) {
+            return Err(AppendRefusal::of(ErrorCode::KafkaStorageError));
+        }
         let records = i64::from(batch.header.last_offset_delta) + 1;
         let Holding::Open(log) = &mut self.holding else {
             return Err(AppendRefusal::of(ErrorCode::NotLeaderOrFollower));

@@ -25,6 +25,7 @@ use std::time::Duration;
 use callboard_protocol::ErrorCode;
 use callboard_storage::{Log, StorageError};
 
+use super::directories::LogDirectory;
 use super::manager::{Manager, RemoveLater};
 use super::messages::{AwaitOpen, DeletePartition, DirectoryFailed, GoOffline, PartitionFailed, Reassigned};
 use super::purgatory::{Kind, Purgatories};
@@ -41,6 +42,7 @@ pub(super) struct Surroundings {
     pub node_id: i32,
     pub purgatories: Purgatories,
     pub manager: ActorRef<Manager>,
+    pub directories: Arc<Vec<LogDirectory>>,
 }
 
 /// The log, while there is one to work with.
