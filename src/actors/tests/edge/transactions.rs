@@ -1,6 +1,6 @@
 //! Transactions over real sockets: what readers see, who is refused, and what outlives crashes and restarts.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use callboard_actors::supervision::faults;
@@ -57,7 +57,9 @@ impl Writer {
 
     fn batch(&mut self, value: &'static str) -> Bytes {
         let mut batch = BatchBuilder::new(0).producer(self.id, self.epoch, self.sequence).transactional(true);
-        batch.append(1_000, None, Some(value.as_bytes()), &[]);
+        // Records long before their marker would be in a segment of their own.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        batch.append(i64::try_from(now).unwrap(), None, Some(value.as_bytes()), &[]);
         self.sequence += 1;
         batch.build().unwrap()
     }
@@ -389,17 +391,21 @@ fn an_open_transaction_outlives_a_restart_and_crashes_of_everything_in_its_way()
         let mut reader = Client::connect(address).await;
         let mut writer = Writer { client: Client::connect(address).await, id, epoch, sequence: 1 };
         writer.until("Ongoing").await;
-        let crash_shards = || {
-            for shard in 0..3 {
-                assert!(faults::crash(node.tree(), &format!("node/transactions/shards/shard-{shard}")));
+        let crash_shards = async || loop {
+            let path = |shard| format!("node/transactions/shards/shard-{shard}");
+            // One that is being built again can't be crashed.
+            let crashed = (0..3).filter(|shard| faults::crash(node.tree(), &path(*shard))).count();
+            if crashed > 0 {
+                break;
             }
+            tokio::time::sleep(PAUSE).await;
         };
-        crash_shards();
+        crash_shards().await;
         writer.write(0, "two").await;
-        crash_shards();
+        crash_shards().await;
         let ended = writer.end(true, 5).await;
         // Crashed before the markers or after: the next shard sees to them.
-        crash_shards();
+        crash_shards().await;
         assert_eq!(ended.error_code, 0, "{:?}", ErrorCode::from(ended.error_code));
         writer.until("CompleteCommit").await;
         stable_at_end(&mut reader, 0).await;
