@@ -9,7 +9,7 @@ use callboard_protocol::{ByteString, ErrorCode, Uuid};
 use callboard_storage::LogReader;
 
 use super::messages::Assignment;
-use super::partition::Partition;
+use super::partition::{Opening, Partition};
 use super::purgatory::Kind;
 use super::settings::PartitionSettings;
 use crate::supervision::ActorRef;
@@ -214,6 +214,7 @@ pub struct Shared {
     interests: Vec<Interest>,
     shards: usize,
     pub(super) opened: AtomicUsize,
+    pub(super) opening: Opening,
 }
 
 impl Shared {
@@ -230,6 +231,7 @@ impl Shared {
             interests,
             shards,
             opened: AtomicUsize::new(0),
+            opening: Opening::default(),
         }
     }
 

@@ -15,6 +15,7 @@
 
 mod append;
 mod files;
+mod opening;
 mod transaction;
 mod upkeep;
 
@@ -35,6 +36,7 @@ use crate::supervision::{Actor, ActorRef, Context, Failure, Handler, ReplyTo, Ti
 
 use files::Opened;
 pub(super) use files::{OpenPlan, rename_if_there};
+pub use opening::Opening;
 
 /// What a partition needs besides its orders; the same for all of a node.
 #[derive(Clone)]
@@ -113,7 +115,14 @@ impl Partition {
             plan.path = self.shared.view.reader().map_or(plan.path, |reader| reader.dir());
         }
         let (id, config, now_ms) = (self.shared.id.clone(), self.settings.log.clone(), ctx.now_ms());
-        ctx.blocking("open", move || files::open(&id, &plan, config, now_ms), Self::opened);
+        let (shared, generation) = (Arc::clone(&self.shared), ctx.generation());
+        shared.opening.take_over(generation);
+        let open = move || shared.opening.open_as(generation, || files::open(&id, &plan, config, now_ms));
+        ctx.blocking("open", open, |partition: &mut Self, outcome, ctx| {
+            if let Some(outcome) = outcome {
+                partition.opened(outcome, ctx);
+            }
+        });
     }
 
     fn opened(&mut self, outcome: Result<Opened, StorageError>, ctx: &mut Context<Self>) {
