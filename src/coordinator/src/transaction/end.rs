@@ -198,6 +198,11 @@ fn step_raising(present: &Transaction, request: &End) -> Step {
     }
     let known = match present.state {
         State::Empty | State::Ongoing => is_present,
+        // With its new epoch it ends the next transaction while this one's markers are written. Kafka 4.4 calls it fenced,
+        // which ends a healthy producer; here it is to ask again.
+        State::PrepareCommit | State::PrepareAbort if is_present => {
+            return Step::Refuse(ErrorCode::ConcurrentTransactions);
+        }
         State::PrepareCommit | State::PrepareAbort => repeated,
         State::CompleteCommit | State::CompleteAbort => repeated || is_present,
     };

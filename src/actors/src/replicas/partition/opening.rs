@@ -40,9 +40,10 @@ mod tests {
         let (begun, first_runs) = mpsc::channel();
         let (go_on, gate) = mpsc::channel();
         let first_ended = AtomicBool::new(false);
+        let (opening, first_ended) = (&opening, &first_ended);
         thread::scope(|scope| {
             opening.take_over(0);
-            scope.spawn(|| {
+            scope.spawn(move || {
                 opening.open_as(0, || {
                     begun.send(()).expect("the test listens");
                     gate.recv().expect("the test goes on");
@@ -51,7 +52,7 @@ mod tests {
             });
             first_runs.recv().expect("the first begins");
             opening.take_over(1);
-            let second = scope.spawn(|| opening.open_as(1, || first_ended.load(Ordering::SeqCst)));
+            let second = scope.spawn(move || opening.open_as(1, || first_ended.load(Ordering::SeqCst)));
             go_on.send(()).expect("the first waits");
             assert_eq!(second.join().expect("no panic"), Some(true));
         });
