@@ -102,8 +102,14 @@ fn binary() -> &'static Path {
     })
 }
 
-/// A port that was free a moment ago.
+/// A port that is free, and the next one with it, which the controller takes.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("a bound address").port()
+    let bind = |port| TcpListener::bind(("127.0.0.1", port));
+    loop {
+        let first = bind(0).expect("a free port");
+        let port = first.local_addr().expect("bound").port();
+        if port.checked_add(1).is_some_and(|next| bind(next).is_ok()) {
+            return port;
+        }
+    }
 }

@@ -2,7 +2,25 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 bin=${CALLBOARD_BIN:-${CARGO_TARGET_DIR:-$root/target}/release/callboard}
 
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+# free_port: a port that is free, and the next one with it, which the controller takes.
+free_port() {
+  python3 - <<'PY'
+import socket
+def bind(port):
+    s = socket.socket()
+    s.bind(("127.0.0.1", port))
+    return s
+while True:
+    first = bind(0)
+    port = first.getsockname()[1]
+    try:
+        bind(port + 1)
+        break
+    except (OSError, OverflowError):
+        pass
+print(port)
+PY
+}
 
 # await_port PORT: until something listens there, 20 s at most.
 await_port() {

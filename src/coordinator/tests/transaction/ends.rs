@@ -61,7 +61,7 @@ fn from_version_2_on_each_end_raises_the_epoch() {
         assert_eq!(desk.end_by("a", p, decision, 2), Err(ErrorCode::ConcurrentTransactions));
         let other = if decision == Commit { Abort } else { Commit };
         assert_eq!(desk.end_by("a", p, other, 2), Err(ErrorCode::InvalidTxnState));
-        assert_eq!(desk.end_by("a", next, decision, 2), Err(ErrorCode::ProducerFenced));
+        assert_eq!(desk.end_by("a", next, decision, 2), Err(ErrorCode::ConcurrentTransactions));
         let markers = desk.markers();
         assert_eq!((markers[0].producer, markers[0].client_version), (next, 2), "above the records' epoch");
         desk.marked(&markers[0]);
