@@ -1,8 +1,8 @@
 //! What carries a coordinator's machines: one actor for each partition of its topic that this broker leads.
 //!
 //! [`Coordinators`] starts a manager, which follows the metadata, and gives handlers the way to a shard. A shard
-//! ([`shard::Shard`]) loads its partition's log, answers, appends, and unloads, with the leadership of the partition.
-//! Nothing here knows groups: any [`Coordinator`](callboard_coordinator::runtime::Coordinator) can be carried.
+//! (`shard::Shard`) loads its partition's log, answers, appends, and unloads, with the leadership of the partition.
+//! Nothing here knows groups: any [`Coordinator`] can be carried.
 
 mod cluster;
 mod loading;

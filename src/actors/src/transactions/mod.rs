@@ -1,7 +1,7 @@
 //! The transaction coordinator of this broker: one shard for each partition of `__transaction_state` that it leads.
 //!
 //! The shards are carried by [`crate::coordinator`]. What they want of others is done here: producer ids come from
-//! [`ProducerIds`](crate::producer_ids::ProducerIds), and markers are written by [`markers`].
+//! [`ProducerIds`], and markers are written by `markers`.
 
 mod markers;
 

@@ -39,7 +39,7 @@ pub struct CleanerOptions {
     pub max_bytes_per_second: f64,
 }
 
-/// The actor. See the [module](self).
+/// The actor. See the top of its file.
 pub struct Cleaner {
     index: usize,
     options: CleanerOptions,

@@ -36,7 +36,7 @@ pub struct Upkeep {
 /// How often the free room of the disks is looked at. Appends in between are counted against what was found.
 const ROOM_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The actor. See the [module](self).
+/// The actor. See the top of its file.
 pub struct Keeper {
     registry: Arc<Registry>,
     directories: Arc<Vec<LogDirectory>>,

@@ -1,6 +1,6 @@
 //! Groups whose members agree among themselves: JoinGroup, SyncGroup, Heartbeat, LeaveGroup (Kafka's classic protocol).
 //!
-//! A generation begins when members join ([`join`](self::join)), is agreed on when all have (`rebalance.rs`), and holds
+//! A generation begins when members join (`join.rs`), is agreed on when all have (`rebalance.rs`), and holds
 //! once the leader has sent the assignment (`sync.rs`). A group of offsets alone, whose consumers assign partitions
 //! themselves, is a classic group without members and without a protocol type.
 

@@ -2,10 +2,10 @@
 //!
 //! The group knows three kinds of epochs. Its own grows when somebody wants other topics or the topics change. The
 //! assignment's ([`assignor`]) follows it, at most once an interval (KIP-1263). Each member's follows that, once the
-//! member has given up what it must ([`reconcile`](self::reconcile)). A partition is given to a member only when its
+//! member has given up what it must (`reconcile`). A partition is given to a member only when its
 //! former owner has said that it let go of it.
 //!
-//! A change is worked out on a copy of the group ([`draft`](self::draft)), with the records that say it; only when nothing
+//! A change is worked out on a copy of the group (`draft`), with the records that say it; only when nothing
 //! refuses it does it come into the shard, together with deadlines and patterns to look up.
 
 pub mod assignor;
