@@ -1,9 +1,8 @@
 """Holds what the cases showed against pending.txt.
 
-judge.py PENDING DIR [AGAIN]
+judge.py PENDING DIR
 
-DIR has a run's output (`out`) and what it saw (`seen.json`); AGAIN has those of a second run. A line of PENDING is
-`CASE | why it differs`.
+DIR has a run's output (`out`) and what it saw (`seen.json`). A line of PENDING is `CASE | why it differs`.
 """
 
 import json
@@ -37,17 +36,12 @@ def read_pending(path):
 def main():
     pending = read_pending(sys.argv[1])
     seen, differs = run(Path(sys.argv[2]))
-    unsteady = set()
-    if len(sys.argv) > 3:
-        _, again = run(Path(sys.argv[3]))
-        unsteady = differs ^ again
-        differs = (differs & again) | (unsteady & pending)
     bad = [f"differs, and is not pending: {case}" for case in sorted(differs - pending)]
     bad += [f"agrees, and is still pending: {case}" for case in sorted(pending & seen - differs)]
-    for line in bad + [f"unsteady: {case}" for case in sorted(unsteady)]:
+    for line in bad:
         print(line)
     agree = len(seen) - len(differs)
-    print(f"cases: {agree} agree, {len(differs)} differ ({len(bad)} not as pending.txt says), {len(unsteady)} unsteady")
+    print(f"cases: {agree} agree, {len(differs)} differ ({len(bad)} not as pending.txt says)")
     sys.exit(bool(bad) or not seen)
 
 

@@ -1,13 +1,9 @@
 """Holds the outcome of the suites against pending.txt.
 
-judge.py PENDING DIR SUITE [AGAIN]
+judge.py PENDING DIR SUITE
 
 A line of PENDING is `SUITE TEST | what it waits for`. A test fails, passes or is skipped by its own runner's word; of
 Go's and Node's tests only those count that have no sub-tests. The run is good when just the listed tests fail.
-
-AGAIN holds the outcome of a second run, made because the first was not good. A test that both runs tell differently is
-named as unsteady, and taken as pending.txt has it: real clients race with real time, and one late answer on a busy
-machine must not stop a change. Whoever sees a name twice has found a defect.
 """
 
 import json
@@ -54,9 +50,16 @@ def wrap(case):
 
 
 def node(path):
-    # A file whose test failed counts as a failed test of its path: what failed in it is named already.
+    # A file of which a test failed counts as failed itself, by its path: that says nothing more. One that failed with
+    # none of its tests, which begin with its name, could not be run.
     outcome = junit(tree.parse(path).getroot())
-    return {name: what for name, what in outcome.items() if not name.endswith(".test.js")}
+    files = {name for name in outcome if name.endswith(".test.js")}
+    tests = {name: what for name, what in outcome.items() if name not in files}
+    failed = [name for name, what in tests.items() if what == "fail"]
+    for file in (Path(name).name for name in files if outcome[name] == "fail"):
+        if not any(name.startswith(file.removesuffix(".test.js") + ":") for name in failed):
+            tests[file] = "fail"
+    return tests
 
 
 def java(path):
@@ -84,20 +87,10 @@ def read_pending(path, suite):
     return pending
 
 
-def settle(first, second, pending):
-    """One outcome of two, and the tests they differ in."""
-    unsteady = {name for name in first if name in second and first[name] != second[name]}
-    expected = {name: "fail" if name in pending else "pass" for name in unsteady}
-    return second | first | expected, sorted(unsteady)
-
-
 def main():
     pending_path, work, suite = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     pending = read_pending(pending_path, suite)
-    outcome, unsteady = READERS[suite](work / PLACES.get(suite, suite)), []
-    if len(sys.argv) > 4:
-        again = READERS[suite](Path(sys.argv[4]) / PLACES.get(suite, suite))
-        outcome, unsteady = settle(outcome, again, pending)
+    outcome = READERS[suite](work / PLACES.get(suite, suite))
     bad, counts = [] if outcome else [f"{suite}: no test ran"], {"pass": 0, "fail": 0, "skip": 0}
     for name, what in sorted(outcome.items()):
         counts[what] += 1
@@ -106,10 +99,10 @@ def main():
         if what == "pass" and name in pending:
             bad.append(f"passes, and is still pending: {suite} {name}")
     bad += [f"pending, but no such test: {suite} {name}" for name in sorted(pending - outcome.keys())]
-    for line in bad + [f"unsteady: {suite} {name}" for name in unsteady]:
+    for line in bad:
         print(line)
     print(f"{suite}: {counts['pass']} pass, {counts['fail']} fail ({len(bad)} not as pending.txt says), "
-          f"{counts['skip']} skip, {len(unsteady)} unsteady")
+          f"{counts['skip']} skip")
     sys.exit(bool(bad))
 
 
